@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstddef>
+
+#include "api/base/tensor.h"
+#include "api/wire/json_value.h"
+
+namespace tandem {
+
+// Reads the elements of `array` into the binary layout of a tensor of `tensor`'s type and shape (its data is not
+// looked at). Each level of nesting is a dimension; the innermost arrays hold the rest flattened, so a flat array is
+// always right. `json_bytes` bounds the elements that the text can hold, so that a huge shape allocates nothing.
+[[nodiscard]] Result<Bytes> ReadJsonTensor(simdjson::ondemand::array array, const Tensor& tensor,
+                                           std::size_t json_bytes);
+
+}  // namespace tandem

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace tandem {
+
+// Appends `text` as a JSON string, quotes included. Bytes that are not UTF-8 become U+FFFD, so the result is always
+// valid JSON.
+void AppendJsonString(std::string_view text, std::string& out);
+
+[[nodiscard]] std::string JsonString(std::string_view text);
+
+[[nodiscard]] bool IsValidUtf8(std::string_view text);
+
+inline constexpr std::size_t kExcerptBytes = 100;
+
+// Text from a client, fit for a message or a log line: at most kExcerptBytes, cut with "…", valid UTF-8, and with
+// control characters and invalid bytes as U+FFFD.
+[[nodiscard]] std::string Excerpt(std::string_view text);
+
+}  // namespace tandem

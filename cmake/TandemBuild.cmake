@@ -1,0 +1,63 @@
+# Compiler settings and the helpers that every folder uses:
+#   tandem_library(NAME HDRS … SRCS … DEPS …)   defines tandem_NAME and the alias tandem::NAME
+#   tandem_test(FILE DEPS … [LABELS …])         defines one GoogleTest binary from one *_test.cc
+# Headers are included from the root of the tree ("api/base/result.h").
+
+set(CMAKE_CXX_STANDARD 23)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+set(CMAKE_CXX_FLAGS_RELEASE "-O2")
+set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O1 -g1")
+set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g")
+
+set(TANDEM_SANITIZE "" CACHE STRING "Sanitizers for -fsanitize=, e.g. address,undefined or thread")
+
+include(TandemDependencies)
+find_program(TANDEM_MOLD mold)
+if(TANDEM_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+add_library(tandem_settings INTERFACE)
+target_include_directories(tandem_settings INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
+target_compile_options(tandem_settings INTERFACE -Wall -Wextra -Werror -Wno-missing-field-initializers)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  target_compile_options(tandem_settings INTERFACE -Wthread-safety)
+endif()
+if(TANDEM_SANITIZE)
+  target_compile_options(tandem_settings INTERFACE -fsanitize=${TANDEM_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${TANDEM_SANITIZE})
+endif()
+target_link_libraries(tandem_settings INTERFACE Threads::Threads)
+
+function(tandem_library NAME)
+  cmake_parse_arguments(ARG "" "" "HDRS;SRCS;DEPS" ${ARGN})
+  add_library(tandem_${NAME} STATIC ${ARG_SRCS} ${ARG_HDRS})
+  add_library(tandem::${NAME} ALIAS tandem_${NAME})
+  target_link_libraries(tandem_${NAME} PUBLIC tandem_settings ${ARG_DEPS})
+endfunction()
+
+function(tandem_test FILE)
+  cmake_parse_arguments(ARG "" "" "DEPS;LABELS" ${ARGN})
+  cmake_path(GET FILE STEM name)
+  cmake_path(GET CMAKE_CURRENT_SOURCE_DIR STEM folder)
+  set(target ${folder}_${name})
+  add_executable(${target} ${FILE})
+  target_link_libraries(${target} PRIVATE tandem_settings ${ARG_DEPS} GTest::gmock GTest::gtest_main)
+  set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  add_test(NAME ${folder}/${name} COMMAND ${target})
+  set_tests_properties(${folder}/${name} PROPERTIES TIMEOUT 120 LABELS "${ARG_LABELS}")
+  set_property(GLOBAL APPEND PROPERTY TANDEM_TEST_FILES ${CMAKE_CURRENT_SOURCE_DIR}/${FILE})
+endfunction()
+
+# Fails the configuration when a *_test.cc below tests/ was never given to tandem_test.
+function(tandem_check_all_tests_registered)
+  file(GLOB_RECURSE found CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/*_test.cc)
+  get_property(registered GLOBAL PROPERTY TANDEM_TEST_FILES)
+  foreach(file IN LISTS found)
+    if(NOT file IN_LIST registered)
+      message(FATAL_ERROR "${file} is not registered with tandem_test()")
+    endif()
+  endforeach()
+endfunction()

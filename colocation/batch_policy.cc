@@ -1,0 +1,50 @@
+#include "colocation/batch_policy.h"
+
+#include <algorithm>
+
+namespace tandem {
+namespace {
+
+struct Fit {
+  std::size_t requests = 0;
+  std::int64_t elements = 0;
+};
+
+// As many of the first requests as stay within `limit` elements.
+Fit FitWithin(std::span<const std::int64_t> sizes, std::int64_t limit) {
+  Fit fit;
+  for (const std::int64_t size : sizes) {
+    if (fit.elements + size > limit) break;
+    fit.elements += size;
+    ++fit.requests;
+  }
+  return fit;
+}
+
+// The most requests that add up to exactly one of the preferred sizes; 0 when none does.
+std::size_t LargestPreferred(const BatchSnapshot& snapshot) {
+  std::size_t best = 0;
+  for (const std::int64_t preferred : snapshot.settings.preferred_sizes) {
+    const Fit fit = FitWithin(snapshot.sizes, preferred);
+    if (fit.elements == preferred) best = std::max(best, fit.requests);
+  }
+  return best;
+}
+
+}  // namespace
+
+BatchDecision ChooseBatch(const BatchSnapshot& snapshot) {
+  const BatchSettings& settings = snapshot.settings;
+  if (!settings.dynamic || settings.max_batch_size <= 1) return {.take = 1};
+
+  const Fit full = FitWithin(snapshot.sizes, settings.max_batch_size);
+  const bool cannot_grow = full.elements == settings.max_batch_size || full.requests < snapshot.sizes.size();
+  if (const std::size_t preferred = LargestPreferred(snapshot); preferred > 0) return {.take = preferred};
+  if (cannot_grow || snapshot.oldest_wait >= settings.max_queue_delay) {
+    // A request larger than a batch never gets here: the validator refuses it.
+    return {.take = std::max<std::size_t>(full.requests, 1)};
+  }
+  return {.take = 0, .wait = settings.max_queue_delay - snapshot.oldest_wait};
+}
+
+}  // namespace tandem

@@ -1,0 +1,256 @@
+#include "colocation/dispatcher.h"
+
+#include <algorithm>
+#include <iterator>
+#include <span>
+#include <utility>
+
+#include "colocation/batch_assembly.h"
+
+namespace tandem {
+namespace {
+
+// Stops a run when every one of its members has gone.
+class BatchCancellation {
+ public:
+  explicit BatchCancellation(const std::vector<WorkItem>& items) : waiting_(items.size()) {
+    registrations_.reserve(items.size());
+    for (const WorkItem& item : items) {
+      registrations_.push_back(item.cancel->OnCancel([this] {
+        if (waiting_.fetch_sub(1, std::memory_order_acq_rel) == 1) token_.Cancel();
+      }));
+    }
+  }
+
+  CancelToken& token() { return token_; }
+
+ private:
+  CancelToken token_;
+  std::atomic<std::size_t> waiting_;
+  std::vector<CancelToken::Registration> registrations_;
+};
+
+// Nobody waits for it, or not in time: never compute it.
+bool IsDead(const WorkItem& item, MonotonicTime now) {
+  return item.cancel->cancelled() || (item.deadline && *item.deadline < now);
+}
+
+}  // namespace
+
+Dispatcher::Dispatcher(const Clock& clock, const AdmissionPolicy& admission, DispatcherOptions options)
+    : clock_(clock), admission_(admission), options_(std::move(options)) {
+  for (int i = 0; i < options_.workers; ++i) {
+    workers_.emplace_back([this] { Work(); });
+  }
+}
+
+Dispatcher::~Dispatcher() {
+  std::vector<Entry> left;
+  {
+    MutexLock lock(mu_);
+    stopping_ = true;
+    left = queue_.TakeAll();
+    std::ranges::move(std::exchange(graveyard_, {}), std::back_inserter(left));
+  }
+  work_or_stop_.NotifyAll();
+  for (Entry& entry : left) {
+    entry.on_cancel = {};
+    entry.item.done(Fail(ErrorCode::kUnavailable, "the server is shutting down"));
+  }
+  workers_.clear();
+}
+
+void Dispatcher::Submit(WorkItem item) {
+  const MonotonicTime now = clock_.Now();
+  const std::shared_ptr<Servable> servable = item.servable;
+  const QueueKey key{.priority = item.priority,
+                     .deadline = item.deadline.value_or(MonotonicTime::max()),
+                     .sequence = next_sequence_.fetch_add(1, std::memory_order_relaxed)};
+  // Registered before it is queued, outside our lock. A cancellation in between is seen when the item is taken.
+  CancelToken::Registration on_cancel = item.cancel->OnCancel([this, s = servable.get(), key] { Bury(*s, key); });
+  Status admitted;
+  {
+    MutexLock lock(mu_);
+    admitted = stopping_ ? Status(Fail(ErrorCode::kUnavailable, "the server is shutting down"))
+                         : admission_.Admit({.model = servable->name(),
+                                             .now = now,
+                                             .deadline = item.deadline,
+                                             .queued = queue_.size(),
+                                             .queued_model = queue_.size(*servable),
+                                             .max_queued = options_.max_queued,
+                                             .max_queued_model = servable->batching().max_queue_size});
+    if (admitted) queue_.Push(key, {.item = std::move(item), .queued = now, .on_cancel = std::move(on_cancel)});
+  }
+  if (admitted) {
+    work_or_stop_.NotifyOne();
+  } else {
+    on_cancel = {};
+    item.done(std::unexpected(admitted.error()));
+  }
+}
+
+void Dispatcher::Bury(const Servable& servable, const QueueKey& key) {
+  {
+    MutexLock lock(mu_);
+    std::optional<Entry> entry = queue_.Take(servable, key);
+    if (!entry) return;
+    graveyard_.push_back(std::move(*entry));
+  }
+  work_or_stop_.NotifyOne();
+}
+
+Dispatcher::Step Dispatcher::NextStep(MonotonicTime now) {
+  Step step{.dead = std::exchange(graveyard_, {}), .batch = {}, .wait = std::chrono::nanoseconds::max()};
+  for (const Servable* servable : queue_.ByUrgency()) {
+    while (!queue_.Waiting(*servable).empty() && IsDead(queue_.Waiting(*servable).begin()->second.item, now)) {
+      step.dead.push_back(std::move(*queue_.Take(*servable, queue_.Waiting(*servable).begin()->first)));
+    }
+    if (queue_.Waiting(*servable).empty()) continue;
+    std::vector<QueueKey> keys;
+    const BatchDecision decision = Decide(*servable, now, keys);
+    if (decision.take == 0) {
+      step.wait = std::min(step.wait, decision.wait);
+      continue;
+    }
+    for (const QueueKey& key : std::span(keys).first(decision.take)) {
+      step.batch.push_back(std::move(*queue_.Take(*servable, key)));
+    }
+    return step;
+  }
+  return step;
+}
+
+BatchDecision Dispatcher::Decide(const Servable& servable, MonotonicTime now, std::vector<QueueKey>& keys) const {
+  const RequestQueue::ModelQueue& waiting = queue_.Waiting(servable);
+  const BatchSettings& settings = servable.batching();
+  const WorkItem& first = waiting.begin()->second.item;
+  std::vector<std::int64_t> sizes;
+  MonotonicTime oldest = now;
+  std::int64_t elements = 0;
+  for (const auto& [key, entry] : waiting) {
+    // Once a batch is full the rest cannot change the decision.
+    if (!keys.empty() && (!settings.dynamic || elements >= settings.max_batch_size)) break;
+    if (!keys.empty() && (IsDead(entry.item, now) || !CanShareRun(first, entry.item))) continue;
+    keys.push_back(key);
+    sizes.push_back(entry.item.batch);
+    elements += entry.item.batch;
+    oldest = std::min(oldest, entry.queued);
+  }
+  return ChooseBatch({.settings = settings, .sizes = sizes, .oldest_wait = now - oldest});
+}
+
+void Dispatcher::Work() {
+  while (true) {
+    Step step;
+    {
+      MutexLock lock(mu_);
+      while (true) {
+        if (stopping_) return;
+        step = NextStep(clock_.Now());
+        if (!step.dead.empty() || !step.batch.empty()) break;
+        if (step.wait == std::chrono::nanoseconds::max()) {
+          work_or_stop_.Wait(mu_);
+        } else {
+          work_or_stop_.WaitFor(mu_, step.wait);
+        }
+      }
+      ++running_;
+    }
+    for (Entry& entry : step.dead) AnswerDead(std::move(entry));
+    if (!step.batch.empty()) RunBatch(std::move(step.batch));
+    {
+      MutexLock lock(mu_);
+      --running_;
+      if (running_ == 0 && queue_.size() == 0 && graveyard_.empty()) idle_.NotifyAll();
+    }
+  }
+}
+
+void Dispatcher::AnswerDead(Entry entry) {
+  entry.on_cancel = {};
+  WorkItem& item = entry.item;
+  if (item.cancel->cancelled()) {
+    item.done(Fail(ErrorCode::kCancelled, "the client has gone"));
+  } else {
+    item.done(Fail(ErrorCode::kDeadlineExceeded, "model '{}': the deadline passed while the request waited",
+                   item.servable->name()));
+  }
+}
+
+void Dispatcher::RunBatch(std::vector<Entry> entries) {
+  std::vector<WorkItem> items;
+  std::vector<MonotonicTime> queued;
+  items.reserve(entries.size());
+  queued.reserve(entries.size());
+  for (Entry& entry : entries) {
+    entry.on_cancel = {};
+    items.push_back(std::move(entry.item));
+    queued.push_back(entry.queued);
+  }
+  RunTogether(items, queued);
+}
+
+void Dispatcher::RunTogether(std::vector<WorkItem>& items, const std::vector<MonotonicTime>& queued) {
+  const std::shared_ptr<Servable> servable = items.front().servable;
+  std::int64_t batch = 0;
+  for (const WorkItem& item : items) batch += item.batch;
+
+  const MonotonicTime start = clock_.Now();
+  const std::vector<Tensor> inputs = JoinInputs(items);
+  const std::vector<std::string> outputs = UnionOfOutputs(items);
+  const MonotonicTime ready = clock_.Now();
+  Result<std::vector<Tensor>> ran = [&] {
+    BatchCancellation cancellation(items);
+    return servable->session().Run(inputs, outputs, cancellation.token());
+  }();
+  const MonotonicTime computed = clock_.Now();
+
+  // One request's data may fail a run that others share; apart, only the guilty one fails.
+  if (!ran && items.size() > 1 && ran.error().code != ErrorCode::kCancelled) {
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      std::vector<WorkItem> alone;
+      alone.push_back(std::move(items[i]));
+      RunTogether(alone, {queued[i]});
+    }
+    return;
+  }
+  Result<std::vector<std::vector<Tensor>>> split =
+      ran ? SplitOutputs(items, *ran) : std::unexpected(std::move(ran).error());
+  InferTiming timing{.queue = {}, .compute_input = ready - start, .compute_infer = computed - ready,
+                     .compute_output = clock_.Now() - computed};
+  if (split) {
+    servable->statistics().RecordExecution(static_cast<std::uint64_t>(batch), timing, clock_.WallNow());
+    if (options_.on_batch) options_.on_batch(*servable, batch);
+  }
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    timing.queue = start - queued[i];
+    if (split) {
+      items[i].done(WorkResult{.outputs = std::move((*split)[i]), .timing = timing});
+    } else {
+      items[i].done(std::unexpected(split.error()));
+    }
+  }
+}
+
+bool Dispatcher::WaitIdle(std::chrono::nanoseconds timeout) {
+  const MonotonicTime until = RealClock::Instance().Now() + timeout;
+  MutexLock lock(mu_);
+  while (running_ > 0 || queue_.size() > 0 || !graveyard_.empty()) {
+    const auto left = until - RealClock::Instance().Now();
+    if (left <= std::chrono::nanoseconds::zero()) return false;
+    idle_.WaitFor(mu_, left);
+  }
+  return true;
+}
+
+std::size_t Dispatcher::queued() const {
+  MutexLock lock(mu_);
+  return queue_.size();
+}
+
+std::size_t Dispatcher::queued(const Servable& servable) const {
+  MutexLock lock(mu_);
+  return queue_.size(servable);
+}
+
+}  // namespace tandem

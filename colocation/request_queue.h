@@ -1,0 +1,51 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "colocation/work_item.h"
+
+namespace tandem {
+
+// The order of the queue: priority level, then earliest deadline, then arrival. No deadline counts as the latest.
+struct QueueKey {
+  std::uint64_t priority = 0;
+  MonotonicTime deadline = MonotonicTime::max();
+  std::uint64_t sequence = 0;
+
+  friend auto operator<=>(const QueueKey&, const QueueKey&) = default;
+};
+
+// Requests waiting for one device, grouped by servable. Not thread-safe: the dispatcher guards it.
+class RequestQueue {
+ public:
+  struct Entry {
+    WorkItem item;
+    MonotonicTime queued;
+    // Declared last: released before the token that it is registered with.
+    CancelToken::Registration on_cancel;
+  };
+  using ModelQueue = std::map<QueueKey, Entry>;
+
+  void Push(const QueueKey& key, Entry entry);
+  [[nodiscard]] std::optional<Entry> Take(const Servable& servable, const QueueKey& key);
+
+  // Servables that have something waiting, most urgent head first.
+  [[nodiscard]] std::vector<const Servable*> ByUrgency() const;
+  [[nodiscard]] const ModelQueue& Waiting(const Servable& servable) const;
+
+  [[nodiscard]] std::vector<Entry> TakeAll();
+
+  [[nodiscard]] std::size_t size() const { return size_; }
+  [[nodiscard]] std::size_t size(const Servable& servable) const;
+
+ private:
+  std::size_t size_ = 0;
+  std::map<const Servable*, ModelQueue> queues_;  // No empty queues. The items own the servables.
+};
+
+}  // namespace tandem

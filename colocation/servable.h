@@ -1,0 +1,72 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/base/inference_session.h"
+#include "profiler/model_statistics.h"
+
+namespace tandem {
+
+// How requests for a model wait and are joined; from the model's configuration.
+struct BatchSettings {
+  std::int64_t max_batch_size = 0;  // 0: the graph has no batch dimension; requests run one by one.
+  bool dynamic = false;             // Requests may share a run.
+  std::vector<std::int64_t> preferred_sizes;
+  std::chrono::microseconds max_queue_delay{0};  // How long a run may wait for a preferred size; 0: never wait.
+  std::uint32_t priority_levels = 0;             // 0: any priority is taken as it is.
+  std::uint32_t default_priority = 0;
+  std::uint32_t max_queue_size = 0;  // Requests of this model that may wait; 0: only the device's bound.
+  std::chrono::microseconds default_timeout{0};  // default_queue_policy; 0: none.
+  bool allow_timeout_override = false;
+};
+
+// One loaded version of a model. Constant after construction but for its statistics. Shared by the repository and by
+// every request that is under way, so that an unloaded version lives until its last request is answered.
+class Servable {
+ public:
+  // Class names of an output, by the output's name.
+  using Labels = std::map<std::string, std::vector<std::string>, std::less<>>;
+
+  Servable(std::string name, std::int64_t version, ModelSignature signature, BatchSettings batching,
+           std::optional<std::chrono::microseconds> slo, std::unique_ptr<InferenceSession> session, Labels labels = {})
+      : name_(std::move(name)),
+        version_(version),
+        version_text_(std::to_string(version)),
+        signature_(std::move(signature)),
+        batching_(std::move(batching)),
+        slo_(slo),
+        labels_(std::move(labels)),
+        session_(std::move(session)) {}
+
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] std::int64_t version() const { return version_; }
+  [[nodiscard]] const std::string& version_text() const { return version_text_; }
+  // As served: names, types and shapes including the batch dimension (-1 when max_batch_size > 0).
+  [[nodiscard]] const ModelSignature& signature() const { return signature_; }
+  [[nodiscard]] const BatchSettings& batching() const { return batching_; }
+  // The model's default SLO, counted from arrival.
+  [[nodiscard]] std::optional<std::chrono::microseconds> slo() const { return slo_; }
+  [[nodiscard]] const Labels& labels() const { return labels_; }
+  [[nodiscard]] InferenceSession& session() const { return *session_; }
+  [[nodiscard]] ModelStatistics& statistics() const { return statistics_; }
+
+ private:
+  const std::string name_;
+  const std::int64_t version_;
+  const std::string version_text_;
+  const ModelSignature signature_;
+  const BatchSettings batching_;
+  const std::optional<std::chrono::microseconds> slo_;
+  const Labels labels_;
+  const std::unique_ptr<InferenceSession> session_;
+  mutable ModelStatistics statistics_;
+};
+
+}  // namespace tandem

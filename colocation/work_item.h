@@ -1,0 +1,39 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/base/cancel_token.h"
+#include "api/base/clock.h"
+#include "api/base/infer_request.h"
+#include "colocation/servable.h"
+
+namespace tandem {
+
+// What a finished piece of work hands back: the outputs that it named, in that order.
+struct WorkResult {
+  std::vector<Tensor> outputs;
+  InferTiming timing;
+};
+
+// A checked request on its way to a device. Move-only; owned by the queue, then by the worker that runs it.
+struct WorkItem {
+  std::shared_ptr<Servable> servable;  // Shared: keeps the version alive until the answer.
+  std::vector<Tensor> inputs;          // Match the servable's signature.
+  std::vector<std::string> outputs;    // At least one.
+  std::int64_t batch = 1;              // Elements along the batch dimension; 1 for a model without one.
+  std::uint64_t priority = 0;          // Lower runs first.
+  MonotonicTime arrival;
+  std::optional<MonotonicTime> deadline;
+  std::shared_ptr<CancelToken> cancel;  // Shared with the front end; never null.
+
+  // Called once, on a worker, or on the submitting or cancelling thread when the item never reached one.
+  std::move_only_function<void(Result<WorkResult>)> done;
+};
+
+}  // namespace tandem

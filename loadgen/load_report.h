@@ -1,0 +1,68 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "loadgen/latency_histogram.h"
+#include "loadgen/transport.h"
+
+namespace tandem::loadgen {
+
+// What a request came to; each is counted once.
+enum class Outcome : std::uint8_t {
+  kOk,        // Answered within the SLO, or without one.
+  kLate,      // Answered, but after the SLO.
+  kRejected,  // 503 or 429.
+  kFailed,    // Any other answer, or none.
+};
+
+struct OutcomeCounts {
+  std::uint64_t ok = 0, late = 0, rejected = 0, failed = 0;
+
+  [[nodiscard]] std::uint64_t total() const { return ok + late + rejected + failed; }
+  void Add(Outcome outcome);
+};
+
+// One model's part of a run. Only requests scheduled after the warm-up count.
+struct ModelReport {
+  std::string model;
+  bool open_loop = true;
+  std::optional<std::chrono::nanoseconds> slo;
+  OutcomeCounts counts;
+  std::map<std::string, std::uint64_t> failures;  // By reason: "HTTP 400", "timed out", …
+  LatencyHistogram latency;                       // Of answered requests, ok and late.
+  LatencyHistogram rejection_latency;
+  std::uint64_t scheduled = 0;   // In the measured time; in a stopped run more than counts.total().
+  double offered_rate = 0;       // Scheduled requests per second.
+  double achieved_rate = 0;      // Answered requests per second.
+  double goodput = 0;            // Answered within the SLO, per second.
+  double attainment = 0;         // Share of scheduled requests answered within the SLO.
+};
+
+// Whether the generator itself kept up; its own lag is part of every latency that it reports.
+struct GeneratorHealth {
+  LatencyHistogram send_lag;  // From scheduled to submitted; open loops only.
+  std::uint64_t queued = 0;   // Requests that found no free connection.
+  double cpu_share = 0;       // Of the generator's thread: 1 is a whole core.
+};
+
+struct LoadReport {
+  std::chrono::nanoseconds measured{0};  // Without the warm-up.
+  bool partial = false;                  // Stopped before its time.
+  std::vector<ModelReport> models;
+  GeneratorHealth health;
+};
+
+// Latency as counted in this kind of loop.
+[[nodiscard]] std::chrono::nanoseconds LatencyOf(const RequestRecord& record, bool open_loop);
+[[nodiscard]] Outcome OutcomeOf(const RequestRecord& record, std::chrono::nanoseconds latency,
+                                std::optional<std::chrono::nanoseconds> slo);
+
+// The report as one JSON object; times in milliseconds.
+[[nodiscard]] std::string LoadReportJson(const LoadReport& report);
+
+}  // namespace tandem::loadgen

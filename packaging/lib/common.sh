@@ -1,0 +1,94 @@
+# shellcheck shell=bash
+# Messages, steps and locks shared by the launcher's files. Sourced, never run.
+
+say() { printf 'tandem: %s\n' "$*" >&2; }
+
+# die MESSAGE [ADVICE…]: one line on what failed, then one line per piece of advice.
+die() {
+  printf 'tandem: error: %s\n' "$1" >&2
+  shift
+  local line
+  for line in "$@"; do printf '  %s\n' "$line" >&2; done
+  exit 1
+}
+
+cache_dir() {
+  local dir=${TANDEM_CACHE:-${XDG_CACHE_HOME:-${HOME:-/tmp/tandem-$EUID}/.cache}/tandem}
+  [[ $dir == /* ]] || dir=$PWD/$dir
+  printf '%s\n' "$dir"
+}
+
+# interruptible COMMAND…: runs COMMAND in a process group of its own, so that a signal to this
+# script stops all of it at once instead of waiting for it to end.
+interruptible() {
+  local status=0
+  set -m
+  "$@" </dev/null &
+  JOB=$!
+  set +m
+  trap 'stop_job 130' INT
+  trap 'stop_job 143' TERM
+  trap 'stop_job 129' HUP
+  wait "$JOB" || status=$?
+  trap - INT TERM HUP
+  return "$status"
+}
+
+stop_job() {
+  trap '' INT TERM HUP
+  kill -TERM -- "-$JOB" 2>/dev/null || true
+  wait "$JOB" 2>/dev/null || true
+  exit "$1"
+}
+
+# tick TEXT LOG: says now and then how many packages are done: lines of LOG that match STEP_COUNTS.
+tick() {
+  local pause=10
+  [[ ! -t 2 ]] || pause=1
+  while sleep "$pause" && kill -0 "$$"; do
+    if [[ -t 2 ]]; then printf '\r\033[K'; fi
+    printf '%s %s packages' "$1" "$(grep -cE "$STEP_COUNTS" "$2")"
+    [[ -t 2 ]] || echo
+  done >&2
+}
+
+# step N TOTAL TEXT LOG COMMAND…: runs COMMAND with its output in LOG, shows TEXT, and on
+# failure prints the end of LOG and exits.
+step() {
+  local number=$1 total=$2 text=$3 log=$4 begun=$SECONDS
+  shift 4
+  printf '[%s/%s] %s…\n' "$number" "$total" "$text" >&2
+  local status=0 ticker=
+  : >"$log"
+  if [[ -n ${STEP_COUNTS:-} ]]; then
+    tick "[$number/$total] $text…" "$log" &
+    ticker=$!
+  fi
+  interruptible "$@" >>"$log" 2>&1 || status=$?
+  if [[ -n $ticker ]]; then
+    kill "$ticker" && wait "$ticker"
+    [[ ! -t 2 ]] || printf '\r\033[K' >&2
+  fi 2>/dev/null
+  if ((status != 0)); then
+    printf '[%s/%s] failed after %s s. The last lines of %s:\n' \
+      "$number" "$total" "$((SECONDS - begun))" "$log" >&2
+    tail -n 15 "$log" | sed 's/^/    /' >&2
+    return "$status"
+  fi
+  printf '[%s/%s] done in %s s\n' "$number" "$total" "$((SECONDS - begun))" >&2
+}
+
+# with_lock FILE TEXT COMMAND…: runs COMMAND while holding FILE; shows TEXT if it has to wait.
+# The descriptor is closed for COMMAND's children, so a daemon cannot keep the lock.
+with_lock() {
+  local file=$1 text=$2 fd status=0
+  shift 2
+  exec {fd}>"$file" || die "cannot open $file" "Is the disk full, or the directory read-only?"
+  if ! flock --nonblock "$fd"; then
+    say "$text"
+    flock "$fd"
+  fi
+  "$@" {fd}>&- || status=$?
+  exec {fd}>&-
+  return "$status"
+}

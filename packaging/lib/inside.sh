@@ -1,0 +1,34 @@
+#!/bin/bash
+# Runs inside the environment, in the working directory of the user:
+#   inside.sh build|run|built|test|bench|shell|lint PRESET ARGUMENT…
+set -euo pipefail
+
+HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+. "$HERE/packaging/lib/common.sh"
+. "$HERE/packaging/lib/build.sh"
+
+command=$1 preset=$2
+shift 2
+binaries=$HERE/build/$preset
+
+case $command in
+  shell)
+    if (($# > 0)); then exec "$@"; fi
+    exec bash --norc -i
+    ;;
+  build) build "$preset" "${@:-all}" ;;
+  run)
+    build "$preset" tandem
+    exec "$binaries/bin/tandem" "$@"
+    ;;
+  built) exec "$binaries/bin/tandem" "$@" ;;
+  bench)
+    build "$preset" all
+    exec "$binaries/bin/tandem" bench "$@"
+    ;;
+  test)
+    build "$preset" all
+    exec ctest --test-dir "$binaries" --output-on-failure -j"$(nproc)" "$@"
+    ;;
+  lint) exec bash "$HERE/packaging/lib/lint.sh" "$@" ;;
+esac

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+namespace tandem {
+
+// A CPU bandwidth limit of a control group.
+struct CpuQuota {
+  double cores = 0;  // quota ÷ period
+};
+
+// The tightest CPU limit over this process's control group and its ancestors (cgroup v1 cfs_quota, v2 cpu.max);
+// nullopt when there is none. `root` stands for "/", for tests.
+[[nodiscard]] std::optional<CpuQuota> ReadCpuQuota(const std::filesystem::path& root = "/");
+
+// The tightest memory limit in bytes, likewise.
+[[nodiscard]] std::optional<std::uint64_t> ReadMemoryLimit(const std::filesystem::path& root = "/");
+
+// How many threads can run at once: the cores that this process may use, bounded by its CPU quota. At least 1.
+[[nodiscard]] int UsableCores();
+
+}  // namespace tandem

@@ -1,0 +1,139 @@
+#include "runtimes/onnx/ort_environment.h"
+
+#include <onnxruntime/onnxruntime_c_api.h>
+
+#include <array>
+#include <atomic>
+#include <format>
+#include <iostream>
+#include <sstream>
+#include <string>
+#include <utility>
+
+#include "runtimes/onnx/ort_status.h"
+#include "runtimes/onnx/readable_text.h"
+
+namespace tandem {
+namespace {
+
+std::atomic<bool> environment_exists{false};
+
+using LogFunction = std::function<void(OrtSeverity, std::string_view)>;
+
+void Log(const LogFunction& log, OrtSeverity severity, std::string_view text) noexcept {
+  if (!log) return;
+  try {
+    log(severity, std::format("onnxruntime: {}", Readable(text, 1000)));
+  } catch (...) {
+    // A log that fails must not end an inference; there is nowhere left to report it.
+  }
+}
+
+void ORT_API_CALL ForwardLog(void* param, OrtLoggingLevel level, const char* /*category*/, const char* /*log_id*/,
+                             const char* /*location*/, const char* message) {
+  Log(*static_cast<const LogFunction*>(param), static_cast<OrtSeverity>(level), message);
+}
+
+// y = Identity(x), serialised: ir_version, graph {node, name, input, output}, opset_import.
+constexpr std::string_view kSmallestModel =
+    "\x08\x08"
+    "\x3a\x2b"
+    "\x0a\x10\x0a\x01x\x12\x01y\x22\x08Identity"
+    "\x12\x01g"
+    "\x5a\x09\x0a\x01x\x12\x04\x0a\x02\x08\x01"
+    "\x62\x09\x0a\x01y\x12\x04\x0a\x02\x08\x01"
+    "\x42\x02\x10\x11";
+
+// Collects what is written to std::cerr while it lives.
+class CerrCapture {
+ public:
+  CerrCapture() : previous_(std::cerr.rdbuf(text_.rdbuf())) {}
+  ~CerrCapture() { std::cerr.rdbuf(previous_); }
+  CerrCapture(const CerrCapture&) = delete;
+  CerrCapture& operator=(const CerrCapture&) = delete;
+
+  [[nodiscard]] std::istream& text() { return text_; }
+
+ private:
+  std::stringstream text_;
+  std::streambuf* const previous_;
+};
+
+}  // namespace
+
+OrtEnvironment::OrtEnvironment(std::unique_ptr<const OrtLibrary> library, LogFunction log)
+    : library_(std::move(library)), log_(std::move(log)) {}
+
+OrtEnvironment::~OrtEnvironment() {
+  if (env_ != nullptr) api().ReleaseEnv(env_);
+  environment_exists.store(false);
+}
+
+Result<std::shared_ptr<const OrtEnvironment>> OrtEnvironment::Create(std::unique_ptr<const OrtLibrary> library,
+                                                                     EnvironmentOptions options) {
+  if (options.intra_op_threads < 1) {
+    return Invalid("the number of inference threads is {}; it must be at least 1", options.intra_op_threads);
+  }
+  if (environment_exists.exchange(true)) {
+    return Fail(ErrorCode::kConflict, "this process already has an ONNX Runtime environment");
+  }
+  const std::shared_ptr<OrtEnvironment> environment(new OrtEnvironment(std::move(library), std::move(options.log)));
+  TANDEM_TRY(environment->Start(options));
+  return environment;
+}
+
+Status OrtEnvironment::Start(const EnvironmentOptions& options) {
+  const OrtApi& ort = api();
+  OrtThreadingOptions* raw = nullptr;
+  TANDEM_TRY(CheckOrt(ort, ort.CreateThreadingOptions(&raw), "thread pool options"));
+  const OrtPtr<OrtThreadingOptions> threads(raw, {ort.ReleaseThreadingOptions});
+  TANDEM_TRY(CheckOrt(ort, ort.SetGlobalIntraOpNumThreads(raw, options.intra_op_threads), "thread count"));
+  TANDEM_TRY(CheckOrt(ort, ort.SetGlobalInterOpNumThreads(raw, 1), "thread count"));
+  TANDEM_TRY(CheckOrt(ort, ort.SetGlobalSpinControl(raw, options.spin ? 1 : 0), "spin setting"));
+  TANDEM_TRY(CheckOrt(ort,
+                      ort.CreateEnvWithCustomLoggerAndGlobalThreadPools(
+                          &ForwardLog, const_cast<LogFunction*>(&log_), ORT_LOGGING_LEVEL_WARNING, "tandem", raw,
+                          &env_),
+                      "start of the environment"));
+  TANDEM_TRY(CheckOrt(ort, ort.DisableTelemetryEvents(env_), "telemetry setting"));
+  TANDEM_TRY(RegisterArena(options.max_activation_bytes));
+  return RegisterOperators();
+}
+
+// Debian's ONNX Runtime and its libonnx each register all operators; the second time, at the first session, writes a
+// thousand lines of harmless complaint to std::cerr. So the first session is one of ours, with nobody listening.
+Status OrtEnvironment::RegisterOperators() {
+  const OrtApi& ort = api();
+  CerrCapture capture;
+  OrtSessionOptions* raw_options = nullptr;
+  TANDEM_TRY(CheckOrt(ort, ort.CreateSessionOptions(&raw_options), "session options"));
+  const OrtPtr<OrtSessionOptions> options(raw_options, {ort.ReleaseSessionOptions});
+  TANDEM_TRY(CheckOrt(ort, ort.DisablePerSessionThreads(raw_options), "session options"));
+  OrtSession* raw = nullptr;
+  TANDEM_TRY(CheckOrt(
+      ort, ort.CreateSessionFromArray(env_, kSmallestModel.data(), kSmallestModel.size(), raw_options, &raw),
+      "first session"));
+  const OrtPtr<OrtSession> session(raw, {ort.ReleaseSession});
+  for (std::string line; std::getline(capture.text(), line);) {
+    if (line.empty() || line.starts_with("Schema error: Trying to register schema")) continue;
+    Log(log_, OrtSeverity::kWarning, line);
+  }
+  return {};
+}
+
+Status OrtEnvironment::RegisterArena(std::uint64_t max_bytes) {
+  const OrtApi& ort = api();
+  OrtMemoryInfo* raw_info = nullptr;
+  TANDEM_TRY(CheckOrt(ort, ort.CreateCpuMemoryInfo(OrtArenaAllocator, OrtMemTypeDefault, &raw_info), "memory kind"));
+  const OrtPtr<OrtMemoryInfo> info(raw_info, {ort.ReleaseMemoryInfo});
+
+  // kSameAsRequested (1): with powers of two the arena holds up to twice what was ever in use.
+  constexpr std::array keys = {"max_mem", "arena_extend_strategy"};
+  const std::array<std::size_t, keys.size()> values = {max_bytes, 1};
+  OrtArenaCfg* raw_config = nullptr;
+  TANDEM_TRY(CheckOrt(ort, ort.CreateArenaCfgV2(keys.data(), values.data(), keys.size(), &raw_config), "arena"));
+  const OrtPtr<OrtArenaCfg> config(raw_config, {ort.ReleaseArenaCfg});
+  return CheckOrt(ort, ort.CreateAndRegisterAllocator(env_, raw_info, raw_config), "arena");
+}
+
+}  // namespace tandem

@@ -1,0 +1,281 @@
+#include "runtimes/onnx/ort_session.h"
+
+#include <algorithm>
+#include <exception>
+#include <filesystem>
+#include <new>
+#include <utility>
+
+#include "runtimes/onnx/external_data.h"
+#include "runtimes/onnx/external_weights.h"
+#include "runtimes/onnx/onnx_file.h"
+#include "runtimes/onnx/providers.h"
+#include "runtimes/onnx/readable_text.h"
+
+namespace tandem {
+namespace {
+
+// Smaller outputs cost more to bind than to let ONNX Runtime allocate; larger ones count against the arena's bound.
+constexpr std::int64_t kMinPlannedBytes = 64;
+constexpr std::int64_t kMaxPlannedBytes = 256 << 20;
+
+constexpr std::size_t kMaxIdleSlots = 16;
+
+// One run in so many gives the arena's unused memory back to the system, so that one huge request is not kept for ever.
+constexpr std::uint64_t kRunsPerTrim = 1024;
+constexpr const char* kTrimKey = "memory.enable_memory_arena_shrinkage";
+
+GraphOptimizationLevel LevelOf(GraphOptimization level) {
+  switch (level) {
+    case GraphOptimization::kNone: return ORT_DISABLE_ALL;
+    case GraphOptimization::kBasic: return ORT_ENABLE_BASIC;
+    case GraphOptimization::kExtended: return ORT_ENABLE_EXTENDED;
+    case GraphOptimization::kAll: return ORT_ENABLE_ALL;
+  }
+  return ORT_ENABLE_ALL;
+}
+
+Result<OrtPtr<OrtSessionOptions>> MakeOptions(const OrtLibrary& library, const SessionSpec& spec,
+                                              const OnnxFileInfo& file) {
+  const OrtApi& api = library.api();
+  OrtSessionOptions* raw = nullptr;
+  TANDEM_TRY(CheckOrt(api, api.CreateSessionOptions(&raw), "session options"));
+  OrtPtr<OrtSessionOptions> options(raw, {api.ReleaseSessionOptions});
+  TANDEM_TRY(CheckOrt(api, api.DisablePerSessionThreads(raw), "session options"));
+  TANDEM_TRY(CheckOrt(api, api.SetSessionLogId(raw, spec.name.c_str()), "session options"));
+  TANDEM_TRY(CheckOrt(api, api.SetSessionGraphOptimizationLevel(raw, LevelOf(spec.optimization)), "session options"));
+  constexpr std::pair<const char*, const char*> kEntries[] = {
+      {"session.use_env_allocators", "1"},
+      // Weights stay out of the arena, so that an unloaded model gives its memory back.
+      {"session.use_device_allocator_for_initializers", "1"},
+      {"session.load_model_format", "ONNX"},
+  };
+  for (const auto& [key, value] : kEntries) {
+    TANDEM_TRY(CheckOrt(api, api.AddSessionConfigEntry(raw, key, value), "session options"));
+  }
+  // ONNX Runtime keeps a memory plan for every combination of input shapes that it ever saw: clients could fill memory.
+  if (file.variable_inputs) TANDEM_TRY(CheckOrt(api, api.DisableMemPattern(raw), "session options"));
+  TANDEM_TRY(AppendProviders(library, spec, raw));
+  return options;
+}
+
+Result<OrtPtr<OrtSession>> MakeSession(const OrtEnvironment& environment, const SessionSpec& spec) {
+  const std::filesystem::path parent = spec.model.parent_path();
+  const std::filesystem::path folder = parent.empty() ? std::filesystem::path(".") : parent;
+  TANDEM_TRY(ConfineModel(spec.model, spec.root));
+  TANDEM_ASSIGN(const OnnxFileInfo file, InspectOnnxFile(spec.model));
+  TANDEM_TRY(CheckExternalData(folder, file.external));
+  TANDEM_ASSIGN(const OrtPtr<OrtSessionOptions> options, MakeOptions(environment.library(), spec, file));
+  TANDEM_ASSIGN(const ExternalWeights weights,
+                ExternalWeights::Add(environment.api(), folder, file.external, options.get()));
+  OrtSession* raw = nullptr;
+  OrtStatus* const status =
+      environment.api().CreateSession(environment.handle(), spec.model.c_str(), options.get(), &raw);
+  if (const auto failure = TakeFailure(environment.api(), status)) {
+    return std::unexpected(LoadError(*failure, spec.model.string()));
+  }
+  return OrtPtr<OrtSession>(raw, {environment.api().ReleaseSession});
+}
+
+// The first input whose dimension 0 is promised, or may be guessed, to be the output's. -1: none.
+int FindBatchInput(const SessionSignature& signature, std::size_t output) {
+  const auto& inputs = signature.signature.inputs;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].shape.empty() && inputs[i].shape[0] == -1 && !inputs[i].optional &&
+        signature.input_batch_names[i] == signature.output_batch_names[output]) {
+      return static_cast<int>(i);
+    }
+  }
+  return -1;
+}
+
+}  // namespace
+
+OnnxSession::OnnxSession(std::shared_ptr<const OrtEnvironment> environment, std::string name,
+                         OrtPtr<OrtSession> session, OrtPtr<OrtMemoryInfo> cpu, SessionSignature signature)
+    : environment_(std::move(environment)),
+      name_(std::move(name)),
+      session_(std::move(session)),
+      cpu_(std::move(cpu)),
+      signature_(signature.signature),
+      plans_(signature_.outputs.size()) {
+  for (std::size_t i = 0; i < plans_.size(); ++i) {
+    const TensorSpec& spec = signature_.outputs[i];
+    // ONNX Runtime reports an unknown rank as rank 0.
+    if (spec.type == DataType::kBytes || spec.shape.empty()) continue;
+    const auto variable = std::ranges::count(spec.shape, -1);
+    if (spec.shape[0] == -1) plans_[i].batch_input = FindBatchInput(signature, i);
+    plans_[i].known = variable == 0 || (variable == 1 && plans_[i].batch_input >= 0);
+  }
+}
+
+Result<std::unique_ptr<InferenceSession>> OnnxSession::Load(std::shared_ptr<const OrtEnvironment> environment,
+                                                            const SessionSpec& spec) {
+  const OrtApi& api = environment->api();
+  auto session = MakeSession(*environment, spec);
+  if (!session) {
+    Error error = std::move(session).error();
+    const std::string prefix = std::format("model '{}'", spec.name);
+    if (!error.message.starts_with(prefix)) error.message = prefix + ": " + error.message;
+    return std::unexpected(std::move(error));
+  }
+  TANDEM_ASSIGN(SessionSignature signature,
+                ReadSignature(api, session->get(), spec.name, spec.optional_inputs));
+  OrtMemoryInfo* raw = nullptr;
+  TANDEM_TRY(CheckOrt(api, api.CreateCpuMemoryInfo(OrtArenaAllocator, OrtMemTypeDefault, &raw), "memory kind"));
+  OrtPtr<OrtMemoryInfo> cpu(raw, {api.ReleaseMemoryInfo});
+  return std::unique_ptr<InferenceSession>(new OnnxSession(std::move(environment), spec.name, std::move(*session),
+                                                           std::move(cpu), std::move(signature)));
+}
+
+Result<std::vector<Tensor>> OnnxSession::Run(std::span<const Tensor> inputs, std::span<const std::string> outputs,
+                                             CancelToken& cancel) {
+  try {
+    if (cancel.cancelled()) return Fail(ErrorCode::kCancelled, "the request for model '{}' was cancelled", name_);
+    TANDEM_ASSIGN(auto slot, TakeSlot());
+    auto result = RunInSlot(*slot, inputs, outputs, cancel);
+    ReturnSlot(std::move(slot));
+    return result;
+  } catch (const std::bad_alloc&) {
+    return Fail(ErrorCode::kTooLarge, "model '{}': not enough memory for the given inputs", name_);
+  } catch (const std::exception& e) {
+    return Fail(ErrorCode::kInternal, "model '{}': {}", name_, Readable(e.what(), 200));
+  }
+}
+
+Result<std::vector<Tensor>> OnnxSession::RunInSlot(RunSlot& slot, std::span<const Tensor> inputs,
+                                                   std::span<const std::string> outputs, CancelToken& cancel) {
+  std::vector<const Tensor*> by_index(signature_.inputs.size());
+  TANDEM_TRY(BindInputs(slot, inputs, by_index));
+  TANDEM_TRY(BindOutputs(slot, outputs, by_index, true));
+  auto failure = Execute(slot, cancel);
+
+  const auto untouched = [&] {
+    for (std::size_t i = 0; i < slot.output_count(); ++i) {
+      if (slot.Untouched(i)) return true;
+    }
+    return false;
+  };
+  if (failure ? IsOutputShapeMismatch(*failure) : untouched()) {
+    std::vector<std::optional<Shape>> planned(outputs.size());
+    for (std::size_t i = 0; i < outputs.size(); ++i) planned[i] = slot.PlannedShape(i);
+    slot.ClearOutputs();
+    TANDEM_TRY(BindOutputs(slot, outputs, by_index, false));
+    const bool was_untouched = !failure;
+    failure = Execute(slot, cancel);
+    if (!failure) DropWrongPlans(outputs, planned, was_untouched, slot);
+  }
+  if (failure) {
+    if (cancel.cancelled()) return Fail(ErrorCode::kCancelled, "the request for model '{}' was cancelled", name_);
+    return std::unexpected(RunError(*failure, name_));
+  }
+  std::vector<Tensor> tensors;
+  tensors.reserve(outputs.size());
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    TANDEM_ASSIGN(Tensor tensor, slot.TakeOutput(i, outputs[i], signature_.FindOutput(outputs[i])->type));
+    tensors.push_back(std::move(tensor));
+  }
+  return tensors;
+}
+
+Status OnnxSession::BindInputs(RunSlot& slot, std::span<const Tensor> inputs,
+                               std::vector<const Tensor*>& by_index) const {
+  for (const Tensor& tensor : inputs) {
+    const TensorSpec* const spec = signature_.FindInput(tensor.name);
+    if (spec == nullptr) return Invalid("model '{}' has no input '{}'", name_, Readable(tensor.name, 100));
+    const Tensor*& place = by_index[static_cast<std::size_t>(spec - signature_.inputs.data())];
+    if (place != nullptr) return Invalid("model '{}': input '{}' is given twice", name_, spec->name);
+    place = &tensor;
+    TANDEM_TRY(slot.AddInput(spec->name.c_str(), tensor));
+  }
+  for (std::size_t i = 0; i < by_index.size(); ++i) {
+    if (by_index[i] == nullptr && !signature_.inputs[i].optional) {
+      return Invalid("model '{}': input '{}' is missing", name_, signature_.inputs[i].name);
+    }
+  }
+  return {};
+}
+
+Status OnnxSession::BindOutputs(RunSlot& slot, std::span<const std::string> outputs,
+                                const std::vector<const Tensor*>& inputs, bool use_plans) const {
+  if (outputs.empty()) return Invalid("model '{}': no output is asked for", name_);
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const TensorSpec* const spec = signature_.FindOutput(outputs[i]);
+    if (spec == nullptr) return Invalid("model '{}' has no output '{}'", name_, Readable(outputs[i], 100));
+    if (std::ranges::contains(outputs.first(i), outputs[i])) {
+      return Invalid("model '{}': output '{}' is asked for twice", name_, spec->name);
+    }
+    const auto index = static_cast<std::size_t>(spec - signature_.outputs.data());
+    std::optional<Shape> shape = use_plans ? PlannedShape(index, inputs) : std::nullopt;
+    const auto bytes = shape ? ByteSize(spec->type, *shape) : Result<std::int64_t>(0);
+    if (bytes && *bytes >= kMinPlannedBytes && *bytes <= kMaxPlannedBytes) {
+      TANDEM_TRY(slot.AddOutput(spec->name.c_str(), spec->type, std::move(*shape), static_cast<std::size_t>(*bytes)));
+    } else {
+      slot.AddOutput(spec->name.c_str());
+    }
+  }
+  return {};
+}
+
+std::optional<Shape> OnnxSession::PlannedShape(std::size_t output, const std::vector<const Tensor*>& inputs) const {
+  const OutputPlan& plan = plans_[output];
+  if (!plan.known.load(std::memory_order_relaxed)) return std::nullopt;
+  Shape shape = signature_.outputs[output].shape;
+  if (plan.batch_input >= 0) {
+    const Tensor* const input = inputs[static_cast<std::size_t>(plan.batch_input)];
+    if (input->shape.empty()) return std::nullopt;
+    shape[0] = input->shape[0];
+  }
+  return shape;
+}
+
+std::optional<OrtFailure> OnnxSession::Execute(RunSlot& slot, CancelToken& cancel) {
+  const OrtApi& api = environment_->api();
+  // A failure to set the flag leaves the run to its end, which is all that cancelling promises.
+  const auto registration = cancel.OnCancel(
+      [&api, options = slot.options()] { static_cast<void>(TakeFailure(api, api.RunOptionsSetTerminate(options))); });
+  const bool trim = runs_.fetch_add(1, std::memory_order_relaxed) % kRunsPerTrim == kRunsPerTrim - 1;
+  if (trim) static_cast<void>(TakeFailure(api, api.AddRunConfigEntry(slot.options(), kTrimKey, "cpu:0")));
+  auto failure = slot.Run(session_.get());
+  if (trim) static_cast<void>(TakeFailure(api, api.AddRunConfigEntry(slot.options(), kTrimKey, "")));
+  return failure;
+}
+
+void OnnxSession::DropWrongPlans(std::span<const std::string> outputs,
+                                 const std::vector<std::optional<Shape>>& planned, bool all, const RunSlot& slot) {
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (!planned[i]) continue;
+    const auto actual = slot.OutputShape(i);
+    if (!all && actual && *actual == *planned[i]) continue;
+    const TensorSpec* const spec = signature_.FindOutput(outputs[i]);
+    plans_[static_cast<std::size_t>(spec - signature_.outputs.data())].known.store(false, std::memory_order_relaxed);
+  }
+}
+
+Result<std::unique_ptr<RunSlot>> OnnxSession::TakeSlot() {
+  {
+    MutexLock lock(mu_);
+    if (!idle_slots_.empty()) {
+      std::unique_ptr<RunSlot> slot = std::move(idle_slots_.back());
+      idle_slots_.pop_back();
+      return slot;
+    }
+  }
+  const OrtApi& api = environment_->api();
+  OrtRunOptions* raw = nullptr;
+  TANDEM_TRY(CheckOrt(api, api.CreateRunOptions(&raw), "run options"));
+  OrtPtr<OrtRunOptions> options(raw, {api.ReleaseRunOptions});
+  // A failing run is reported to its caller; in the log it would let clients fill the disk.
+  TANDEM_TRY(CheckOrt(api, api.RunOptionsSetRunLogSeverityLevel(raw, ORT_LOGGING_LEVEL_FATAL), "run options"));
+  return std::make_unique<RunSlot>(api, cpu_.get(), std::move(options));
+}
+
+void OnnxSession::ReturnSlot(std::unique_ptr<RunSlot> slot) {
+  slot->Clear();
+  const OrtApi& api = environment_->api();
+  if (TakeFailure(api, api.RunOptionsUnsetTerminate(slot->options()))) return;
+  MutexLock lock(mu_);
+  if (idle_slots_.size() < kMaxIdleSlots) idle_slots_.push_back(std::move(slot));
+}
+
+}  // namespace tandem

@@ -1,0 +1,27 @@
+#include "runtimes/onnx/session_factory.h"
+
+#include <exception>
+#include <new>
+#include <utility>
+
+#include "runtimes/onnx/ort_session.h"
+#include "runtimes/onnx/plan_session.h"
+
+namespace tandem {
+
+Result<std::unique_ptr<InferenceSession>> CreateSession(std::shared_ptr<const OrtEnvironment> environment,
+                                                        const SessionSpec& spec) {
+  try {
+    const std::string extension = spec.model.extension().string();
+    if (extension == ".plan") return CreatePlanSession(spec);
+    if (extension == ".onnx") return OnnxSession::Load(std::move(environment), spec);
+    return Fail(ErrorCode::kUnsupported, "model '{}': '{}' is neither an ONNX model (.onnx) nor a TensorRT engine (.plan)",
+                spec.name, spec.model.filename().string());
+  } catch (const std::bad_alloc&) {
+    return Fail(ErrorCode::kTooLarge, "model '{}' could not be loaded: out of memory", spec.name);
+  } catch (const std::exception& e) {
+    return Fail(ErrorCode::kInternal, "model '{}' could not be loaded: {}", spec.name, e.what());
+  }
+}
+
+}  // namespace tandem

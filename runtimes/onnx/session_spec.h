@@ -1,0 +1,42 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/base/result.h"
+
+namespace tandem {
+
+// What computes a model's nodes. Nodes that none of the listed providers can run fall to the CPU.
+enum class ProviderKind { kCpu, kOneDnn, kCuda, kTensorRt };
+
+// "cpu", "onednn", "cuda", "tensorrt": as in configurations and on the command line.
+[[nodiscard]] std::string_view ProviderName(ProviderKind kind);
+// Also takes "dnnl" and "trt"; an error names the choices.
+[[nodiscard]] Result<ProviderKind> ParseProvider(std::string_view name);
+
+struct ProviderSpec {
+  ProviderKind kind = ProviderKind::kCpu;
+  int device_id = 0;                           // Of a GPU provider.
+  void* stream = nullptr;                      // A cudaStream_t to run on, borrowed; null: the provider makes its own.
+  std::map<std::string, std::string> options;  // By the provider's own names; an unknown one is an error.
+};
+
+enum class GraphOptimization { kNone, kBasic, kExtended, kAll };
+
+// Everything that decides how one version of a model is loaded.
+struct SessionSpec {
+  std::string name;             // For messages.
+  std::filesystem::path model;  // model.onnx or model.plan.
+  // The model, its folder and all that it refers to must lie inside, links resolved. Empty: the folder of `model`.
+  std::filesystem::path root;
+  std::vector<ProviderSpec> providers;  // In order of preference; empty: CPU.
+  GraphOptimization optimization = GraphOptimization::kAll;
+  // Graph inputs with a default value (initializer) that requests may give: they join the signature as optional inputs.
+  std::vector<std::string> optional_inputs;
+};
+
+}  // namespace tandem

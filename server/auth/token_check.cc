@@ -1,0 +1,63 @@
+#include "server/auth/token_check.h"
+
+#include <openssl/crypto.h>
+#include <openssl/sha.h>
+
+#include <algorithm>
+#include <fstream>
+
+namespace tandem {
+namespace {
+
+constexpr std::size_t kMaxTokenLength = 4096;
+constexpr std::size_t kMaxTokens = 1000;
+
+bool EqualsIgnoringCase(std::string_view a, std::string_view b) {
+  return std::ranges::equal(a, b, [](char x, char y) { return (x | 0x20) == (y | 0x20); });
+}
+
+}  // namespace
+
+TokenCheck::Digest TokenCheck::Hash(std::string_view token) {
+  Digest digest;
+  SHA256(reinterpret_cast<const unsigned char*>(token.data()), token.size(), digest.data());
+  return digest;
+}
+
+Result<TokenCheck> TokenCheck::Load(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  if (!in) return Invalid("--token-file '{}' cannot be read", file.string());
+  TokenCheck check;
+  std::string line;
+  for (int number = 1; std::getline(in, line); ++number) {
+    const auto last = line.find_last_not_of(" \t\r");
+    line.erase(last == std::string::npos ? 0 : last + 1);
+    if (line.empty() || line.starts_with('#')) continue;
+    if (line.size() > kMaxTokenLength || line.contains(' ')) {
+      return Invalid("--token-file '{}' line {}: a token has no spaces and at most {} characters", file.string(), number,
+                     kMaxTokenLength);
+    }
+    if (check.digests_.size() == kMaxTokens) {
+      return Invalid("--token-file '{}' has more than {} tokens", file.string(), kMaxTokens);
+    }
+    check.digests_.push_back(Hash(line));
+  }
+  if (check.digests_.empty()) return Invalid("--token-file '{}' holds no token", file.string());
+  return check;
+}
+
+bool TokenCheck::Allows(std::string_view authorization) const {
+  if (!required()) return true;
+  constexpr std::string_view kScheme = "bearer ";
+  if (authorization.size() <= kScheme.size() || !EqualsIgnoringCase(authorization.substr(0, kScheme.size()), kScheme)) {
+    return false;
+  }
+  const Digest digest = Hash(authorization.substr(kScheme.size()));
+  bool allowed = false;
+  for (const Digest& known : digests_) {
+    allowed |= CRYPTO_memcmp(digest.data(), known.data(), digest.size()) == 0;
+  }
+  return allowed;
+}
+
+}  // namespace tandem

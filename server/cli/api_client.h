@@ -1,0 +1,50 @@
+#pragma once
+
+#include <json/value.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/base/result.h"
+
+namespace CLI {
+class App;
+}
+
+namespace tandem::cli {
+
+// Where the server is and how to be let in.
+struct ClientOptions {
+  std::string url = "http://127.0.0.1:8000";
+  std::string token;
+  double timeout_secs = 60;
+  bool insecure_tls = false;  // Accept any certificate.
+};
+
+// Adds --url, --token, --timeout and --insecure-tls, with their environment variables.
+void AddClientFlags(CLI::App& command, ClientOptions& options);
+
+// A blocking client of the REST API (Drogon's HTTP client on a loop of its own). One thread uses it.
+class ApiClient {
+ public:
+  using Headers = std::vector<std::pair<std::string, std::string>>;
+
+  [[nodiscard]] static Result<std::unique_ptr<ApiClient>> Connect(ClientOptions options);
+  ~ApiClient();
+
+  // The JSON of a successful answer; an answer that is an error, or none, is the Error.
+  [[nodiscard]] Result<Json::Value> Get(const std::string& path);
+  [[nodiscard]] Result<Json::Value> Post(const std::string& path, std::string body, const Headers& headers = {});
+
+ private:
+  struct Connection;
+  explicit ApiClient(std::unique_ptr<Connection> connection);
+  const std::unique_ptr<Connection> connection_;
+};
+
+// A name as one segment of a path.
+[[nodiscard]] std::string PathSegment(const std::string& name);
+
+}  // namespace tandem::cli

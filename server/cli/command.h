@@ -1,0 +1,21 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace tandem::cli {
+
+// Exit codes of every command.
+inline constexpr int kDone = 0;
+inline constexpr int kFailed = 1;
+inline constexpr int kUsage = 2;
+
+// Each adds one subcommand to `app`; when it is the one called, it runs inside app.parse() and sets `exit_code`, which
+// outlives the parse.
+void AddServeCommand(CLI::App& app, int& exit_code);
+void AddDemoCommand(CLI::App& app, int& exit_code);
+void AddModelsCommand(CLI::App& app, int& exit_code);
+void AddInferCommand(CLI::App& app, int& exit_code);
+void AddDoctorCommand(CLI::App& app, int& exit_code);
+void AddVersionCommand(CLI::App& app, int& exit_code);
+
+}  // namespace tandem::cli

@@ -1,0 +1,168 @@
+#include <signal.h>
+
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <format>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "loadgen/infer_request_bytes.h"
+#include "loadgen/run.h"
+#include "server/cli/api_client.h"
+#include "server/cli/command.h"
+#include "server/cli/demo_models.h"
+#include "server/cli/demo_view.h"
+#include "server/cli/infer_inputs.h"
+#include "server/lifecycle/server.h"
+#include "server/log/log.h"
+
+namespace tandem::cli {
+namespace {
+
+using std::chrono::nanoseconds;
+
+struct DemoOptions {
+  double seconds = 10;
+  std::vector<std::string> models = {"squeezenet", "shufflenet", "resnet50"};
+  std::string samples = "/usr/share/libonnx-testdata/data/light";
+  std::string json_file;
+  double load = 0.4;
+};
+
+std::atomic<bool> interrupted{false};
+
+// A model to be asked, and how long it takes when nobody else asks.
+struct Sample {
+  std::string name;
+  loadgen::HttpRequest request;
+  nanoseconds alone{0};
+};
+
+Result<Sample> PrepareSample(ApiClient& client, const std::string& name, int port) {
+  TANDEM_ASSIGN(const Json::Value metadata, client.Get("/v2/models/" + PathSegment(name)));
+  TANDEM_ASSIGN(const ModelSignature signature, SignatureFromMetadata(metadata));
+  TANDEM_ASSIGN(const std::vector<Tensor> inputs, loadgen::RandomInputs(signature, {}));
+  Sample sample{.name = name, .request = {}};
+  TANDEM_ASSIGN(sample.request, loadgen::BuildInferRequest({.port = port, .model = name}, inputs));
+  return sample;
+}
+
+// A short closed loop of one user: the median is the model's own time.
+Status MeasureAlone(Sample& sample, int port) {
+  const loadgen::LoadSpec spec{.port = port,
+                               .models = {{.model = sample.name,
+                                           .request = sample.request,
+                                           .arrivals = loadgen::ArrivalSpec::Closed(1),
+                                           .slo = std::nullopt}},
+                               .duration = std::chrono::milliseconds(500)};
+  TANDEM_ASSIGN(const loadgen::LoadReport report, loadgen::RunLoad(spec, {.stop = &interrupted}));
+  if (report.models[0].counts.ok == 0) {
+    const auto& failures = report.models[0].failures;
+    return Fail(ErrorCode::kInternal, "model '{}' does not answer: {}", sample.name,
+                failures.empty() ? "no request finished" : failures.begin()->first);
+  }
+  sample.alone = report.models[0].latency.Percentile(50);
+  std::printf("  %-12s %6.1f ms alone\n", sample.name.c_str(), std::chrono::duration<double, std::milli>(sample.alone).count());
+  return {};
+}
+
+// Each model gets an equal share of the device's time, and an SLO that leaves room for waiting behind the others.
+loadgen::LoadSpec PlanLoad(const std::vector<Sample>& samples, const DemoOptions& options, int port) {
+  nanoseconds all{0};
+  for (const Sample& sample : samples) all += sample.alone;
+  const nanoseconds slo = std::max<nanoseconds>(std::chrono::milliseconds(50), 4 * all);
+  loadgen::LoadSpec spec{.port = port, .models = {}, .duration = nanoseconds(std::llround(options.seconds * 1e9))};
+  for (const Sample& sample : samples) {
+    const double rate = options.load / static_cast<double>(samples.size()) /
+                        std::chrono::duration<double>(sample.alone).count();
+    spec.models.push_back({.model = sample.name,
+                           .request = sample.request,
+                           .arrivals = loadgen::ArrivalSpec::Poisson(rate),
+                           .slo = slo});
+  }
+  return spec;
+}
+
+int Verdict(const loadgen::LoadReport& report) {
+  std::uint64_t failed = 0;
+  std::uint64_t offered = 0;
+  double in_time = 0;
+  for (const loadgen::ModelReport& m : report.models) {
+    failed += m.counts.failed;
+    offered += m.scheduled;
+    in_time += m.attainment * static_cast<double>(m.scheduled);
+  }
+  const double attainment = offered == 0 ? 0 : in_time / static_cast<double>(offered);
+  std::printf("%s%.2f %% of %llu requests answered within their SLO, %llu failed.\n",
+              report.partial ? "Interrupted. " : "", 100 * attainment, static_cast<unsigned long long>(offered),
+              static_cast<unsigned long long>(failed));
+  return failed == 0 && offered > 0 ? kDone : kFailed;
+}
+
+Status WriteReport(const std::string& file, const loadgen::LoadReport& report) {
+  if (file.empty()) return {};
+  std::ofstream out(file);
+  out << loadgen::LoadReportJson(report) << "\n";
+  if (!out.flush()) return Fail(ErrorCode::kInternal, "--json '{}' cannot be written", file);
+  return {};
+}
+
+Result<int> Demo(const DemoOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  TANDEM_ASSIGN(const ScratchFolder scratch, ScratchFolder::Create());
+  TANDEM_TRY(LayOutSamples(options.samples, options.models, scratch.path()));
+  ServeOptions serve;
+  serve.model_repository = {scratch.path().string()};
+  serve.http_port = serve.grpc_port = serve.metrics_port = 0;
+  serve.exit_on_error = true;
+  TANDEM_ASSIGN(const std::unique_ptr<Server> server, Server::Start(serve));
+  const int port = server->ports().http;
+  const std::chrono::duration<double> ready = std::chrono::steady_clock::now() - start;
+  std::printf("Serving %zu models after %.1f s: REST on 127.0.0.1:%d, gRPC on 127.0.0.1:%d, metrics on 127.0.0.1:%d\n",
+              options.models.size(), ready.count(), port, server->ports().grpc, server->ports().metrics);
+
+  TANDEM_ASSIGN(const auto client, ApiClient::Connect({.url = std::format("http://127.0.0.1:{}", port)}));
+  std::vector<Sample> samples;
+  for (const std::string& name : options.models) {
+    TANDEM_ASSIGN(samples.emplace_back(), PrepareSample(*client, name, port));
+    TANDEM_TRY(MeasureAlone(samples.back(), port));
+  }
+  const loadgen::LoadSpec spec = PlanLoad(samples, options, port);
+  std::printf("Poisson arrivals for %.0f s at %.0f %% of the device's time; SLO %.0f ms\n", options.seconds,
+              100 * options.load, std::chrono::duration<double, std::milli>(*spec.models[0].slo).count());
+  DemoView view(options.models);
+  TANDEM_ASSIGN(const loadgen::LoadReport report,
+                loadgen::RunLoad(spec, {.on_progress = [&](const loadgen::LoadProgress& p) { view.Update(p); },
+                                        .stop = &interrupted}));
+  view.Summarize(report);
+  TANDEM_TRY(WriteReport(options.json_file, report));
+  return Verdict(report);
+}
+
+}  // namespace
+
+void AddDemoCommand(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand("demo", "Serve sample models, send them load, and show how they do");
+  auto o = std::make_shared<DemoOptions>();
+  command->add_option("--seconds", o->seconds, "How long to send load")->check(CLI::Range(1.0, 86400.0))->capture_default_str();
+  command->add_option("--models", o->models, "Which of the sample models")->delimiter(',')->capture_default_str();
+  command->add_option("--load", o->load, "Share of the device's time to ask for")->check(CLI::Range(0.01, 10.0))->capture_default_str();
+  command->add_option("--samples", o->samples, "Folder of the sample models")->capture_default_str();
+  command->add_option("--json", o->json_file, "Write the report to this file");
+  command->footer("Examples:\n  tandem demo\n  tandem demo --seconds 30 --models squeezenet,densenet121 --json report.json");
+  command->callback([o, &exit_code] {
+    SetUpLog(LogLevel::kWarning, LogFormat::kText);
+    ::signal(SIGINT, [](int) { interrupted = true; });
+    ::signal(SIGTERM, [](int) { interrupted = true; });
+    const Result<int> done = Demo(*o);
+    if (!done) std::fprintf(stderr, "tandem demo: %s\n", done.error().message.c_str());
+    exit_code = done.value_or(kFailed);
+  });
+}
+
+}  // namespace tandem::cli

@@ -1,0 +1,90 @@
+#include <pthread.h>
+#include <signal.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <thread>
+
+#include "server/cli/command.h"
+#include "server/lifecycle/server.h"
+#include "server/log/log.h"
+
+namespace tandem::cli {
+namespace {
+
+sigset_t HandledSignals() {
+  sigset_t set;
+  ::sigemptyset(&set);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&set, signal);
+  return set;
+}
+
+int Complain(const Error& error) {
+  std::fprintf(stderr, "tandem serve: %s\n", error.message.c_str());
+  return error.code == ErrorCode::kInvalidArgument ? kUsage : kFailed;
+}
+
+// Lets requests under way finish. A second SIGTERM or SIGINT ends the process at once.
+void Drain(Server& server, const sigset_t& signals, std::chrono::milliseconds at_most) {
+  LogInfo("draining: requests under way finish, new ones are refused");
+  server.BeginDrain();
+  std::jthread impatience([&signals](const std::stop_token& stop) {
+    const timespec tick{.tv_sec = 0, .tv_nsec = 20'000'000};
+    while (!stop.stop_requested()) {
+      const int signal = ::sigtimedwait(&signals, nullptr, &tick);
+      if (signal == SIGTERM || signal == SIGINT) {
+        LogWarning("second signal: leaving at once");
+        std::fflush(nullptr);
+        ::_exit(kFailed);
+      }
+    }
+  });
+  if (!server.WaitDrained(at_most)) LogWarning("drain time is over; requests under way are dropped");
+}
+
+int Serve(const ServeOptions& options) {
+  const auto level = ParseLogLevel(options.log_level);
+  if (!level) return Complain(level.error());
+  const auto format = ParseLogFormat(options.log_format);
+  if (!format) return Complain(format.error());
+  SetUpLog(*level, *format);
+
+  // Blocked before any thread starts, so that all inherit it and only this thread hears them.
+  const sigset_t signals = HandledSignals();
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  ::signal(SIGPIPE, SIG_IGN);
+
+  auto server = Server::Start(options);
+  if (!server) return Complain(server.error());
+  while (true) {
+    int signal = 0;
+    if (::sigwait(&signals, &signal) != 0) continue;
+    if (signal == SIGHUP) {
+      (*server)->Rescan();
+      continue;
+    }
+    Drain(**server, signals, std::chrono::milliseconds(std::llround(options.drain_secs * 1000)));
+    server->reset();
+    LogInfo("stopped");
+    return kDone;
+  }
+}
+
+}  // namespace
+
+void AddServeCommand(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand("serve", "Serve the models of a repository over REST and gRPC");
+  auto options = std::make_shared<ServeOptions>();
+  AddServeFlags(*command, *options);
+  command->set_config("--config", "", "Read options from this file (TOML: http-port = 8000)")->envname("TANDEM_CONFIG");
+  command->footer("Every option can also be set in the environment: --http-port is TANDEM_HTTP_PORT.\n"
+                  "Examples:\n"
+                  "  tandem serve --model-repository models\n"
+                  "  tandem serve --model-repository models --model-control-mode explicit --load-model '*'\n"
+                  "  tandem serve --model-repository models --default-slo-ms 50 --log-format json");
+  command->callback([options, &exit_code] { exit_code = Serve(*options); });
+}
+
+}  // namespace tandem::cli

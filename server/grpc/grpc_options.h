@@ -1,0 +1,38 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "server/http/tls.h"
+
+namespace tandem {
+
+// How the gRPC front end listens and how much it takes from strangers.
+struct GrpcOptions {
+  std::string address = "127.0.0.1";
+  int port = 8001;  // 0: one that is free; see GrpcServer::port().
+
+  std::optional<http::TlsOptions> tls;  // With a client CA: clients must show a certificate.
+  // Says whether the value of the `authorization` header, empty when there is none, lets a call in. Called from any
+  // thread, several at once. Unset: everyone is let in. Health, liveness and readiness are always open, and so is
+  // reflection, which tells nothing but the published protocol.
+  std::function<bool(std::string_view authorization)> allows;
+
+  std::size_t max_message_bytes = std::size_t{256} << 20;  // Of a request, also once decompressed.
+  std::size_t memory_quota_bytes = std::size_t{2} << 30;   // What gRPC may hold in buffers for all connections.
+  std::size_t max_request_bytes_under_way = std::size_t{2} << 30;  // All requests that are being worked on.
+  int max_connections = 16'384;
+  int max_streams_per_connection = 1'024;
+  std::size_t max_outstanding_per_stream = 64;  // ModelStreamInfer: unanswered requests before reading pauses.
+
+  std::chrono::milliseconds handshake_timeout{10'000};
+  std::chrono::milliseconds keepalive_interval{60'000};  // Connections whose peer stays silent are closed.
+  std::chrono::milliseconds keepalive_timeout{20'000};
+  std::chrono::milliseconds min_client_ping_interval{1'000};  // Clients that ping more often are told to go.
+};
+
+}  // namespace tandem

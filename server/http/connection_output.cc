@@ -1,0 +1,187 @@
+// The sending half of Connection: answers, streams and the watch over slow clients.
+
+#include <algorithm>
+#include <chrono>
+#include <format>
+#include <iterator>
+#include <utility>
+
+#include "server/http/connection.h"
+#include "server/http/exchange.h"
+#include "server/http/shard.h"
+
+namespace tandem::http {
+namespace {
+
+// Answers up to this size are copied behind their head and sent as one piece.
+constexpr std::size_t kCopyLimit = 16 * 1024;
+// A server that goes does not wait long for clients that have their answer.
+constexpr std::chrono::milliseconds kLingerWhileDraining{500};
+
+}  // namespace
+
+void Connection::Answer(Response response) {
+  if (phase_ != Phase::kHandling || answered_) return;
+  Guarded([&] { Send(std::move(response)); });
+}
+
+void Connection::Send(Response response) {
+  phase_ = Phase::kHandling;
+  answered_ = true;
+  cancel_.reset();
+  if (shard_.core().draining.load(std::memory_order_relaxed) || ended_) delivery_.keep_alive = false;
+  delivery_.date = shard_.date();
+  std::string& text = shard_.output();
+  text.clear();
+  AppendHead(response, delivery_, text);
+  const bool has_content = HasContent(response, delivery_);
+  if (has_content && response.content_size() > kCopyLimit) {
+    Queue(text);
+    output_.Add(std::move(response.body));
+    for (Bytes& part : response.parts) output_.Add(std::move(part));
+    Flush();
+  } else {
+    if (has_content) {
+      text += response.body;
+      for (const Bytes& part : response.parts) {
+        text.append(reinterpret_cast<const char*>(part.view.data()), part.size());
+      }
+    }
+    SendText(text);
+  }
+  FinishIfSent();
+  UpdateEvents();
+}
+
+void Connection::SendText(std::string_view text) {
+  if (output_.empty()) {
+    const std::span<const std::byte> piece = std::as_bytes(std::span(text));
+    const IoResult result = stream_->Write({&piece, 1});
+    if (result.kind == IoResult::Kind::kBytes) text.remove_prefix(result.bytes);
+    if (result.kind == IoResult::Kind::kBroken || result.kind == IoResult::Kind::kEnd) {
+      Close();
+      return;
+    }
+  }
+  if (!text.empty()) Queue(std::string(text));
+}
+
+void Connection::Queue(std::string text) {
+  if (output_.empty()) {
+    output_since_ = output_moved_ = shard_.Now();
+    output_sent_ = 0;
+  }
+  output_.Add(std::move(text));
+}
+
+void Connection::Flush() {
+  const IoResult result = output_.Flush(*stream_);
+  if (result.kind == IoResult::Kind::kBroken) {
+    Close();
+    return;
+  }
+  if (result.kind == IoResult::Kind::kBytes) {
+    output_sent_ += result.bytes;
+    output_moved_ = shard_.Now();
+  }
+  if (gauge_) gauge_->queued.store(output_.size(), std::memory_order_relaxed);
+}
+
+void Connection::BeginStream(Response head, std::shared_ptr<StreamGauge> gauge) {
+  if (phase_ != Phase::kHandling || answered_) return;
+  Guarded([&] {
+    answered_ = true;
+    streaming_ = true;
+    gauge_ = std::move(gauge);
+    delivery_.chunked = true;
+    if (delivery_.minor_version == 0 || shard_.core().draining.load(std::memory_order_relaxed)) {
+      delivery_.keep_alive = false;
+    }
+    delivery_.date = shard_.date();
+    const std::string first = std::exchange(head.body, {});
+    std::string text;
+    AppendHead(head, delivery_, text);
+    Queue(std::move(text));
+    WriteStream(first);
+    Flush();
+    UpdateEvents();
+  });
+}
+
+void Connection::WriteStream(std::string_view data) {
+  if (phase_ != Phase::kHandling || !streaming_ || delivery_.head_only || data.empty()) return;
+  Guarded([&] {
+    std::string text;
+    text.reserve(data.size() + 24);
+    if (delivery_.minor_version == 1) std::format_to(std::back_inserter(text), "{:x}\r\n", data.size());
+    text += data;
+    if (delivery_.minor_version == 1) text += "\r\n";
+    Queue(std::move(text));
+    Flush();
+    if (output_.size() > shard_.options().max_stream_pending) Close();
+    UpdateEvents();
+  });
+}
+
+void Connection::EndStream() {
+  if (phase_ != Phase::kHandling || !streaming_) return;
+  Guarded([&] {
+    if (delivery_.minor_version == 1 && !delivery_.head_only) Queue("0\r\n\r\n");
+    if (!output_.empty()) Flush();
+    streaming_ = false;
+    gauge_.reset();
+    cancel_.reset();
+    FinishIfSent();
+    UpdateEvents();
+  });
+}
+
+void Connection::CutStream() {
+  if (streaming_) Close();
+}
+
+bool Connection::TooSlow(MonotonicTime now, MonotonicTime since, std::size_t bytes) const {
+  const Timeouts& timeouts = shard_.options().timeouts;
+  const std::chrono::duration<double> judged = now - since - timeouts.grace;
+  return judged.count() > 0 &&
+         static_cast<double>(bytes) < judged.count() * static_cast<double>(timeouts.min_bytes_per_second);
+}
+
+bool Connection::OutputStuck(MonotonicTime now) const {
+  if (output_.empty()) return false;
+  return now - output_moved_ > shard_.options().timeouts.stalled || TooSlow(now, output_since_, output_sent_);
+}
+
+void Connection::Expire(MonotonicTime now) {
+  Guarded([&] {
+    if (OutputStuck(now)) {
+      Close();
+      return;
+    }
+    const Timeouts& timeouts = shard_.options().timeouts;
+    const auto waited = now - phase_since_;
+    const bool draining = shard_.core().draining.load(std::memory_order_relaxed);
+    switch (phase_) {
+      case Phase::kHandshake:
+        if (waited > timeouts.header) Close();
+        break;
+      case Phase::kIdle:
+        if (waited > (shard_.core().crowded() ? std::min(timeouts.crowded_idle, timeouts.idle) : timeouts.idle))
+          Close();
+        break;
+      case Phase::kHead:
+        if (waited > timeouts.header) Refuse(408, "the request's head did not arrive in time");
+        break;
+      case Phase::kBody:
+        if (TooSlow(now, phase_since_, parser_.body_bytes())) Refuse(408, "the request's body arrives too slowly");
+        break;
+      case Phase::kLingering:
+        if (waited > (draining ? std::min(kLingerWhileDraining, timeouts.linger) : timeouts.linger)) Close();
+        break;
+      case Phase::kHandling:
+      case Phase::kClosed: break;
+    }
+  });
+}
+
+}  // namespace tandem::http

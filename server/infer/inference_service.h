@@ -1,0 +1,60 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "api/base/clock.h"
+#include "api/base/infer_request.h"
+#include "api/base/result.h"
+#include "colocation/dispatcher.h"
+#include "memory/shared_regions.h"
+#include "server/metrics/request_metrics.h"
+
+namespace tandem {
+
+// The one path of an inference request: find the model, check, queue, compute, shape the answer, count. Both front ends
+// call it, from their own threads. Thread-safe.
+class InferenceService {
+ public:
+  using FindServable = std::function<Result<std::shared_ptr<Servable>>(std::string_view model, std::string_view version)>;
+  using Done = std::move_only_function<void(Result<InferResponse>)>;
+
+  // Borrowed; all outlive the service.
+  struct Parts {
+    const Clock& clock;
+    Dispatcher& dispatcher;
+    const SharedRegions& regions;
+    RequestMetrics& metrics;
+  };
+
+  InferenceService(Parts parts, FindServable find, std::optional<std::chrono::microseconds> default_slo);
+
+  // Calls `done` exactly once, perhaps before it returns, else on a dispatcher thread. `request.cancel` must be set.
+  void Infer(InferRequest request, Done done);
+
+  // From now on requests are refused; those under way finish.
+  void StopAdmitting() { admitting_.store(false, std::memory_order_release); }
+  // Requests that were let in and are not answered yet.
+  [[nodiscard]] std::int64_t in_flight() const { return in_flight_.load(std::memory_order_acquire); }
+
+ private:
+  struct Context;
+  void Finish(Context& context, Result<WorkResult> result);
+  [[nodiscard]] Result<InferResponse> Respond(Context& context, WorkResult result) const;
+  void Count(const InferRequest& request, const Servable* servable, const Result<InferResponse>& response,
+             std::uint64_t elements);
+
+  // Constant after construction.
+  const Parts parts_;
+  const FindServable find_;
+  const std::optional<std::chrono::microseconds> default_slo_;
+
+  std::atomic<bool> admitting_{true};
+  std::atomic<std::int64_t> in_flight_{0};
+};
+
+}  // namespace tandem

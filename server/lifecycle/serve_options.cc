@@ -1,0 +1,139 @@
+#include "server/lifecycle/serve_options.h"
+
+#include <arpa/inet.h>
+
+#include <CLI/CLI.hpp>
+#include <cctype>
+#include <string_view>
+
+namespace tandem {
+namespace {
+
+// "--http-port" → "TANDEM_HTTP_PORT"
+std::string EnvironmentName(std::string_view flag) {
+  std::string name = "TANDEM";
+  for (const char c : flag.substr(1)) name += c == '-' ? '_' : static_cast<char>(std::toupper(c));
+  return name.starts_with("TANDEM_") ? name : "TANDEM_" + name.substr(6);
+}
+
+template <typename T>
+CLI::Option* Flag(CLI::App& app, const char* flag, T& value, const char* help, const char* group) {
+  CLI::Option* option = nullptr;
+  if constexpr (std::is_same_v<T, bool>) {
+    // Triton spells switches with a value: --exit-on-error true.
+    option = app.add_option(flag, value, help)->expected(0, 1)->default_str("true");
+  } else {
+    option = app.add_option(flag, value, help);
+  }
+  return option->envname(EnvironmentName(flag))->group(group);
+}
+
+bool IsLoopback(const std::string& address) {
+  in_addr v4{};
+  if (::inet_pton(AF_INET, address.c_str(), &v4) == 1) return (ntohl(v4.s_addr) >> 24) == 127;
+  return address == "::1";
+}
+
+Status CheckAddress(const char* flag, const std::string& address) {
+  in_addr v4{};
+  in6_addr v6{};
+  if (::inet_pton(AF_INET, address.c_str(), &v4) == 1 || ::inet_pton(AF_INET6, address.c_str(), &v6) == 1) return {};
+  return Invalid("{} '{}' is not an IP address", flag, address);
+}
+
+Status CheckExposure(const ServeOptions& o) {
+  const bool guarded = !o.token_file.empty() || !o.tls_client_ca.empty();
+  if (guarded || o.insecure) return {};
+  const auto check = [](bool on, const char* flag, const std::string& address) -> Status {
+    if (!on || IsLoopback(address)) return {};
+    return Invalid("{} {} would offer the server to a network without protection; give --token-file or "
+                   "--tls-client-ca, or --insecure true if that is meant",
+                   flag, address);
+  };
+  TANDEM_TRY(check(o.allow_http, "--http-address", o.http_address));
+  TANDEM_TRY(check(o.allow_grpc, "--grpc-address", o.grpc_address));
+  return check(o.allow_metrics, "--metrics-address", o.metrics_address);
+}
+
+}  // namespace
+
+void AddServeFlags(CLI::App& app, ServeOptions& o) {
+  const char* models = "Models";
+  Flag(app, "--model-repository", o.model_repository, "Folder of models, in Triton's layout; may be repeated", models)
+      ->required();
+  Flag(app, "--model-control-mode", o.model_control_mode, "none, poll or explicit", models)
+      ->check(CLI::IsMember({"none", "poll", "explicit"}))->capture_default_str();
+  Flag(app, "--load-model", o.load_model, "Model to load at start in explicit mode; '*' for all; may be repeated", models);
+  Flag(app, "--repository-poll-secs", o.repository_poll_secs, "Seconds between looks at the repository in poll mode",
+       models)->check(CLI::Range(0.1, 86400.0))->capture_default_str();
+  Flag(app, "--exit-on-error", o.exit_on_error, "Stop when a model fails to load at start", models);
+  Flag(app, "--strict-readiness", o.strict_readiness, "Ready only while every model is", models);
+
+  const char* endpoints = "Endpoints";
+  Flag(app, "--allow-http", o.allow_http, "Serve REST", endpoints);
+  Flag(app, "--allow-grpc", o.allow_grpc, "Serve gRPC", endpoints);
+  Flag(app, "--allow-metrics", o.allow_metrics, "Serve /metrics on its own port", endpoints);
+  Flag(app, "--http-address", o.http_address, "Address for REST", endpoints)->capture_default_str();
+  Flag(app, "--grpc-address", o.grpc_address, "Address for gRPC", endpoints)->capture_default_str();
+  Flag(app, "--metrics-address", o.metrics_address, "Address for metrics", endpoints)->capture_default_str();
+  for (auto [flag, port] : {std::pair{"--http-port", &o.http_port}, {"--grpc-port", &o.grpc_port},
+                            {"--metrics-port", &o.metrics_port}}) {
+    Flag(app, flag, *port, "Port; 0 takes a free one", endpoints)->check(CLI::Range(0, 65535))->capture_default_str();
+  }
+  Flag(app, "--ports-file", o.ports_file, "Write the ports in use to this file, as JSON", endpoints);
+
+  const char* compute = "Compute";
+  Flag(app, "--ort-library", o.ort_library, "ONNX Runtime library to load instead of the system's", compute);
+  Flag(app, "--provider", o.provider, "Execution provider for models that name none: cpu, onednn, cuda, tensorrt",
+       compute);
+  Flag(app, "--threads", o.threads, "Threads of one run; 0: all usable cores", compute)->check(CLI::Range(0, 1024));
+  Flag(app, "--spin", o.spin, "Let idle compute threads poll: faster, but they keep the cores busy", compute);
+  Flag(app, "--workers", o.workers, "Runs under way at once", compute)->check(CLI::Range(1, 64))->capture_default_str();
+  Flag(app, "--max-activation-bytes", o.max_activation_bytes, "Bound on the memory of all runs; 0: none", compute);
+
+  const char* limits = "Limits";
+  Flag(app, "--default-slo-ms", o.default_slo_ms, "SLO of requests and models that name none; 0: none", limits)
+      ->check(CLI::Range(0.0, 86400000.0));
+  Flag(app, "--max-queue", o.max_queue, "Requests that may wait", limits)
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{10'000'000}))->capture_default_str();
+  Flag(app, "--max-request-bytes", o.max_request_bytes, "Largest request body, also after decompression", limits)
+      ->check(CLI::Range(std::uint64_t{1024}, std::uint64_t{1} << 31))->capture_default_str();
+  Flag(app, "--max-header-bytes", o.max_header_bytes, "Largest HTTP header", limits)
+      ->check(CLI::Range(std::uint64_t{1024}, std::uint64_t{1} << 20))->capture_default_str();
+  Flag(app, "--max-connections", o.max_connections, "HTTP connections at once", limits)
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000}))->capture_default_str();
+  Flag(app, "--header-timeout-secs", o.header_timeout_secs, "Time for a request's header to arrive", limits)
+      ->check(CLI::Range(0.1, 3600.0))->capture_default_str();
+  Flag(app, "--idle-timeout-secs", o.idle_timeout_secs, "Time an unused HTTP connection is kept", limits)
+      ->check(CLI::Range(0.1, 86400.0))->capture_default_str();
+  Flag(app, "--io-threads", o.io_threads, "Threads for HTTP connections; 0: chosen by the number of cores", limits)
+      ->check(CLI::Range(0, 64));
+
+  const char* trust = "Trust";
+  Flag(app, "--tls-cert", o.tls_cert, "Certificate chain (PEM) for REST and gRPC", trust);
+  Flag(app, "--tls-key", o.tls_key, "Private key (PEM) of --tls-cert", trust);
+  Flag(app, "--tls-client-ca", o.tls_client_ca, "Only clients with a certificate of this CA (PEM)", trust);
+  Flag(app, "--token-file", o.token_file, "Only clients with one of these bearer tokens, one a line", trust);
+  Flag(app, "--insecure", o.insecure, "Allow other addresses than loopback without protection", trust);
+
+  const char* operation = "Operation";
+  Flag(app, "--log-level", o.log_level, "debug, info, warning, error or off", operation)->capture_default_str();
+  Flag(app, "--log-format", o.log_format, "text or json", operation)->capture_default_str();
+  Flag(app, "--drain-secs", o.drain_secs, "Time for requests under way to finish on SIGTERM", operation)
+      ->check(CLI::Range(0.0, 3600.0))->capture_default_str();
+}
+
+Status CheckServeOptions(const ServeOptions& o) {
+  if (o.tls_cert.empty() != o.tls_key.empty()) return Invalid("--tls-cert and --tls-key go together");
+  if (!o.tls_client_ca.empty() && o.tls_cert.empty()) return Invalid("--tls-client-ca needs --tls-cert and --tls-key");
+  if (!o.load_model.empty() && o.model_control_mode != "explicit") {
+    return Invalid("--load-model needs --model-control-mode explicit, not '{}'", o.model_control_mode);
+  }
+  if (!o.allow_http && !o.allow_grpc) return Invalid("--allow-http and --allow-grpc cannot both be false");
+  TANDEM_TRY(CheckAddress("--http-address", o.http_address));
+  TANDEM_TRY(CheckAddress("--grpc-address", o.grpc_address));
+  TANDEM_TRY(CheckAddress("--metrics-address", o.metrics_address));
+  return CheckExposure(o);
+}
+
+}  // namespace tandem

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/base/result.h"
+
+namespace CLI {
+class App;
+}
+
+namespace tandem {
+
+// Everything that `tandem serve` can be told. Flags that Triton has keep Triton's names.
+struct ServeOptions {
+  std::vector<std::string> model_repository;
+  std::string model_control_mode = "none";
+  std::vector<std::string> load_model;
+  double repository_poll_secs = 15;
+  bool exit_on_error = false;
+  bool strict_readiness = false;
+
+  bool allow_http = true;
+  bool allow_grpc = true;
+  bool allow_metrics = true;
+  std::string http_address = "127.0.0.1";
+  std::string grpc_address = "127.0.0.1";
+  std::string metrics_address = "127.0.0.1";
+  int http_port = 8000;
+  int grpc_port = 8001;
+  int metrics_port = 8002;
+
+  std::string ort_library;
+  std::vector<std::string> provider;
+  int threads = 0;  // 0: the cores this process may use.
+  bool spin = false;
+  int workers = 1;
+  std::uint64_t max_activation_bytes = 0;
+
+  double default_slo_ms = 0;  // 0: none.
+  int io_threads = 0;         // 0: 1, or 2 from four cores on.
+  std::uint64_t max_queue = 8192;
+  std::uint64_t max_request_bytes = std::uint64_t{256} << 20;
+  std::uint64_t max_header_bytes = 32 << 10;
+  std::uint64_t max_connections = 16384;
+  double header_timeout_secs = 10;
+  double idle_timeout_secs = 75;
+
+  std::string tls_cert;
+  std::string tls_key;
+  std::string tls_client_ca;
+  std::string token_file;
+  bool insecure = false;
+
+  std::string log_level = "info";
+  std::string log_format = "text";
+  double drain_secs = 30;
+  std::string ports_file;
+};
+
+// Adds the flags (and their TANDEM_* environment variables) to a CLI11 command; `options` outlives the app.
+void AddServeFlags(CLI::App& app, ServeOptions& options);
+
+// What flags alone cannot check: combinations, ranges, and that nothing is offered to a network unprotected.
+[[nodiscard]] Status CheckServeOptions(const ServeOptions& options);
+
+}  // namespace tandem

@@ -1,0 +1,317 @@
+#include "server/lifecycle/server.h"
+
+#include <prometheus/gauge.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <fstream>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "profiler/machine.h"
+#include "runtimes/onnx/ort_environment.h"
+#include "runtimes/onnx/session_spec.h"
+#include "server/auth/token_check.h"
+#include "server/core/server_core.h"
+#include "server/grpc/grpc_server.h"
+#include "server/http/http_server.h"
+#include "server/log/log.h"
+#include "server/metrics/model_collector.h"
+#include "server/metrics/request_metrics.h"
+#include "server/repository/onnx_session_factory.h"
+#include "server/rest/rest_api.h"
+#include "server/version.h"
+
+namespace tandem {
+namespace {
+
+using std::chrono::milliseconds;
+
+milliseconds Seconds(double seconds) { return milliseconds(std::llround(seconds * 1000)); }
+
+std::optional<std::chrono::microseconds> DefaultSlo(const ServeOptions& o) {
+  if (o.default_slo_ms <= 0) return std::nullopt;
+  return std::chrono::microseconds(std::llround(o.default_slo_ms * 1000));
+}
+
+std::optional<http::TlsOptions> Tls(const ServeOptions& o) {
+  if (o.tls_cert.empty()) return std::nullopt;
+  return http::TlsOptions{.certificate = o.tls_cert, .key = o.tls_key, .client_ca = o.tls_client_ca};
+}
+
+void ApplyLogSettings(const LogSettings::Values& values) {
+  const auto on = [&](const char* key) { return std::get<bool>(values.at(key)); };
+  if (std::get<std::uint32_t>(values.at("log_verbose_level")) > 0) return SetLogLevel(LogLevel::kDebug);
+  if (on("log_info")) return SetLogLevel(LogLevel::kInfo);
+  if (on("log_warning")) return SetLogLevel(LogLevel::kWarning);
+  SetLogLevel(on("log_error") ? LogLevel::kError : LogLevel::kOff);
+}
+
+Result<std::shared_ptr<const OrtEnvironment>> StartOrt(const ServeOptions& o) {
+  TANDEM_ASSIGN(auto library, OrtLibrary::Open(o.ort_library));
+  LogInfo("ONNX Runtime loaded", {{"version", library->version()}, {"library", library->path()}});
+  return OrtEnvironment::Create(
+      std::move(library), {.intra_op_threads = o.threads > 0 ? o.threads : UsableCores(),
+                           .spin = o.spin,
+                           .max_activation_bytes = o.max_activation_bytes,
+                           .log = [](OrtSeverity severity, std::string_view text) {
+                             Log(severity >= OrtSeverity::kError ? LogLevel::kError : LogLevel::kDebug, text,
+                                 {{"from", "onnxruntime"}});
+                           }});
+}
+
+Result<repository::RepositoryOptions> RepositorySettings(const ServeOptions& o) {
+  repository::RepositoryOptions settings;
+  settings.roots.assign(o.model_repository.begin(), o.model_repository.end());
+  settings.mode = o.model_control_mode == "poll"       ? repository::ControlMode::kPoll
+                  : o.model_control_mode == "explicit" ? repository::ControlMode::kExplicit
+                                                       : repository::ControlMode::kNone;
+  settings.load_models = o.load_model;
+  settings.poll_interval = Seconds(o.repository_poll_secs);
+  for (const std::string& name : o.provider) {
+    TANDEM_TRY(ParseProvider(name));
+    settings.default_providers.push_back({.name = name, .options = {}});
+  }
+  settings.log = [](repository::LogLevel level, const std::string& text) {
+    Log(level == repository::LogLevel::kError     ? LogLevel::kError
+        : level == repository::LogLevel::kWarning ? LogLevel::kWarning
+                                                  : LogLevel::kInfo,
+        text);
+  };
+  return settings;
+}
+
+}  // namespace
+
+// In the order of construction; destroyed in reverse.
+struct Server::Parts {
+  ServeOptions options;
+  ServerPorts ports;
+  TokenCheck tokens;
+  ServerInfo info;
+  std::atomic<bool> accepting{false};
+  LogSettings log_settings{ApplyLogSettings};
+  TraceSettings trace_settings;
+  SharedRegions regions;
+
+  prometheus::Registry registry;
+  std::optional<RequestMetrics> metrics;
+  std::shared_ptr<ModelCollector> collector;  // Shared: prometheus keeps collectables by weak pointer.
+
+  std::shared_ptr<const OrtEnvironment> ort;  // Shared with every session.
+  std::optional<repository::OnnxSessionFactory> sessions;
+  std::optional<repository::ModelRepository> repository;
+
+  BoundedQueueAdmission admission;
+  std::optional<Dispatcher> dispatcher;
+  std::optional<InferenceService> inference;
+  std::optional<ServerCore> core;
+
+  std::optional<rest::RestApi> rest;
+  std::optional<rest::Router> metrics_router;
+  std::shared_ptr<http::IoLoops> loops;  // Shared by the two HTTP servers.
+  std::unique_ptr<http::HttpServer> http;
+  std::unique_ptr<http::HttpServer> metrics_http;
+  std::unique_ptr<GrpcServer> grpc;
+
+  Status BuildCore();
+  Status Listen();
+  Status ListenHttp();
+  Status ListenGrpc();
+  Status LoadModels();
+  Status WritePorts() const;
+  [[nodiscard]] std::string MetricsText() const;
+};
+
+Status Server::Parts::BuildCore() {
+  const RealClock& clock = RealClock::Instance();
+  info.version = kVersion;
+  if (!options.token_file.empty()) {
+    TANDEM_ASSIGN(tokens, TokenCheck::Load(options.token_file));
+  }
+  TANDEM_ASSIGN(ort, StartOrt(options));
+  TANDEM_ASSIGN(auto settings, RepositorySettings(options));
+  metrics.emplace(registry);
+  sessions.emplace(ort);
+  repository.emplace(std::move(settings), *sessions);
+  dispatcher.emplace(clock, admission,
+                     DispatcherOptions{.workers = options.workers,
+                                       .max_queued = options.max_queue,
+                                       .on_batch = [this](const Servable& servable, std::int64_t batch) {
+                                         metrics->RecordBatch(servable.name(), batch);
+                                       }});
+  inference.emplace(InferenceService::Parts{clock, *dispatcher, regions, *metrics},
+                    [this](std::string_view model, std::string_view version) { return repository->Find(model, version); },
+                    DefaultSlo(options));
+  core.emplace(ServerCore{.clock = clock,
+                          .info = info,
+                          .repository = *repository,
+                          .inference = *inference,
+                          .regions = regions,
+                          .log_settings = log_settings,
+                          .trace_settings = trace_settings,
+                          .accepting = accepting,
+                          .strict_readiness = options.strict_readiness});
+  collector = std::make_shared<ModelCollector>([this] { return repository->Snapshot(); },
+                                               [this](const Servable& s) { return dispatcher->queued(s); });
+  prometheus::BuildGauge()
+      .Name("tandem_build_info")
+      .Help("Always 1; its labels say what runs")
+      .Register(registry)
+      .Add({{"version", kVersion}, {"onnxruntime", ort->library().version()}})
+      .Set(1);
+  return {};
+}
+
+std::string Server::Parts::MetricsText() const {
+  std::vector<prometheus::MetricFamily> families = registry.Collect();
+  prometheus::MetricFamily queue{"tandem_queue_depth", "Requests that wait for the device",
+                                 prometheus::MetricType::Gauge, {}};
+  queue.metric.emplace_back().gauge.value = static_cast<double>(dispatcher->queued());
+  families.push_back(std::move(queue));
+  for (auto& family : collector->Collect()) families.push_back(std::move(family));
+  return prometheus::TextSerializer().Serialize(families);
+}
+
+Status Server::Parts::ListenHttp() {
+  const int cores = UsableCores();
+  loops = std::make_shared<http::IoLoops>(options.io_threads > 0 ? options.io_threads : (cores >= 4 ? 2 : 1));
+  http::ServerOptions settings;
+  settings.loops = loops;
+  settings.limits.max_body = options.max_request_bytes;
+  settings.limits.max_header_bytes = options.max_header_bytes;
+  settings.max_connections = options.max_connections;
+  settings.timeouts.header = Seconds(options.header_timeout_secs);
+  settings.timeouts.idle = Seconds(options.idle_timeout_secs);
+  settings.tls = Tls(options);
+  if (options.allow_http) {
+    rest.emplace(*core, tokens, rest::RestApi::Options{.max_body = options.max_request_bytes,
+                                                       .metrics = [this] { return MetricsText(); }});
+    http::ServerOptions api = settings;
+    api.address = options.http_address;
+    api.port = static_cast<std::uint16_t>(options.http_port);
+    api.refuse_early = [this](const http::RequestHead& head) { return rest->Refuse(head); };
+    TANDEM_ASSIGN(http, http::HttpServer::Start(std::move(api), [this](std::shared_ptr<http::Exchange> exchange) {
+                    rest->Handle(std::move(exchange));
+                  }));
+    ports.http = http->port();
+  }
+  if (options.allow_metrics) {
+    metrics_router.emplace(rest::MetricsRouter([this] { return MetricsText(); }));
+    http::ServerOptions scrape = settings;
+    scrape.address = options.metrics_address;
+    scrape.port = static_cast<std::uint16_t>(options.metrics_port);
+    TANDEM_ASSIGN(metrics_http,
+                  http::HttpServer::Start(std::move(scrape), [this](std::shared_ptr<http::Exchange> exchange) {
+                    if (!tokens.Allows(exchange->request().head.Header("authorization"))) {
+                      return exchange->Respond(
+                          http::ErrorResponse({ErrorCode::kUnauthenticated, "a valid bearer token is needed"}));
+                    }
+                    metrics_router->Dispatch(std::move(exchange));
+                  }));
+    ports.metrics = metrics_http->port();
+  }
+  return {};
+}
+
+Status Server::Parts::ListenGrpc() {
+  if (!options.allow_grpc) return {};
+  GrpcOptions settings;
+  settings.address = options.grpc_address;
+  settings.port = options.grpc_port;
+  settings.max_message_bytes = options.max_request_bytes;
+  settings.tls = Tls(options);
+  if (tokens.required()) {
+    settings.allows = [this](std::string_view authorization) { return tokens.Allows(authorization); };
+  }
+  TANDEM_ASSIGN(grpc, GrpcServer::Start(std::move(settings), *core));
+  ports.grpc = grpc->port();
+  return {};
+}
+
+Status Server::Parts::Listen() {
+  TANDEM_TRY(ListenHttp());
+  TANDEM_TRY(ListenGrpc());
+  TANDEM_TRY(WritePorts());
+  LogInfo("listening", {{"http", std::to_string(ports.http)},
+                        {"grpc", std::to_string(ports.grpc)},
+                        {"metrics", std::to_string(ports.metrics)}});
+  return {};
+}
+
+Status Server::Parts::WritePorts() const {
+  if (options.ports_file.empty()) return {};
+  std::ofstream file(options.ports_file);
+  file << std::format("{{\"http\":{},\"grpc\":{},\"metrics\":{}}}\n", ports.http, ports.grpc, ports.metrics);
+  if (!file.flush()) return Invalid("--ports-file '{}' cannot be written", options.ports_file);
+  return {};
+}
+
+Status Server::Parts::LoadModels() {
+  TANDEM_TRY(repository->Start());
+  const auto failures = repository->StartupFailures();
+  for (const auto& failure : failures) {
+    LogError("model failed to load", {{"model", failure.model}, {"reason", failure.error.message}});
+  }
+  if (!failures.empty() && options.exit_on_error) {
+    return Fail(ErrorCode::kInternal, "{} model(s) failed to load and --exit-on-error is true; the first: {}: {}",
+                failures.size(), failures.front().model, failures.front().error.message);
+  }
+  accepting = true;
+  LogInfo("ready", {{"versions", std::to_string(repository->Snapshot().size())}});
+  return {};
+}
+
+Server::Server(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+
+Result<std::unique_ptr<Server>> Server::Start(const ServeOptions& options) {
+  TANDEM_TRY(CheckServeOptions(options));
+  std::unique_ptr<Server> server(new Server(std::make_unique<Parts>()));
+  server->parts_->options = options;
+  TANDEM_TRY(server->parts_->BuildCore());
+  TANDEM_TRY(server->parts_->Listen());
+  TANDEM_TRY(server->parts_->LoadModels());
+  return server;
+}
+
+Server::~Server() {
+  parts_->accepting = false;
+  if (parts_->inference) parts_->inference->StopAdmitting();
+  parts_->grpc.reset();
+  parts_->http.reset();
+  parts_->metrics_http.reset();
+}
+
+const ServerPorts& Server::ports() const { return parts_->ports; }
+
+void Server::Rescan() {
+  parts_->repository->RescanAsync([](const Status& done) {
+    if (done) {
+      LogInfo("model repository reread");
+    } else {
+      LogError("model repository could not be reread", {{"reason", done.error().message}});
+    }
+  });
+}
+
+void Server::BeginDrain() {
+  parts_->accepting = false;
+  parts_->inference->StopAdmitting();
+}
+
+bool Server::WaitDrained(milliseconds at_most) {
+  const auto until = std::chrono::steady_clock::now() + at_most;
+  while (parts_->inference->in_flight() > 0) {
+    if (std::chrono::steady_clock::now() >= until) return false;
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+  const auto left = std::chrono::duration_cast<milliseconds>(until - std::chrono::steady_clock::now());
+  if (parts_->http) parts_->http->Drain(left);
+  return true;
+}
+
+}  // namespace tandem

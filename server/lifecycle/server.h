@@ -1,0 +1,46 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "api/base/result.h"
+#include "server/lifecycle/serve_options.h"
+
+namespace tandem {
+
+// The ports that a running server listens on; 0 where it does not.
+struct ServerPorts {
+  int http = 0;
+  int grpc = 0;
+  int metrics = 0;
+};
+
+// A whole running server: owns every part, starts them in order, drains and stops them in reverse. Made and destroyed by
+// one thread (main).
+class Server {
+ public:
+  // Listens first, so that probes see a live server, then loads models, then is ready. An error leaves nothing running.
+  [[nodiscard]] static Result<std::unique_ptr<Server>> Start(const ServeOptions& options);
+  // Stops at once: what still waits is answered with 503.
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  [[nodiscard]] const ServerPorts& ports() const;
+
+  // Looks at the model repository again, in the background.
+  void Rescan();
+
+  // Readiness goes false and new work is refused.
+  void BeginDrain();
+  // Waits until what is under way has been answered; false when the time is over first.
+  [[nodiscard]] bool WaitDrained(std::chrono::milliseconds at_most);
+
+ private:
+  struct Parts;
+  explicit Server(std::unique_ptr<Parts> parts);
+  const std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace tandem

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "api/base/result.h"
+
+namespace tandem {
+
+enum class LogLevel { kDebug, kInfo, kWarning, kError, kOff };
+enum class LogFormat { kText, kJson };
+
+[[nodiscard]] Result<LogLevel> ParseLogLevel(std::string_view text);
+[[nodiscard]] Result<LogFormat> ParseLogFormat(std::string_view text);
+
+// Structured logs on standard error, one line an event: text for people ("… level message key=value") or JSON for
+// machines. Thread-safe; set up once by main() before any other thread runs.
+void SetUpLog(LogLevel level, LogFormat format);
+void SetLogLevel(LogLevel level);
+[[nodiscard]] LogLevel GetLogLevel();
+
+using LogFields = std::initializer_list<std::pair<std::string_view, std::string_view>>;
+
+void Log(LogLevel level, std::string_view message, LogFields fields = {});
+
+inline void LogDebug(std::string_view message, LogFields fields = {}) { Log(LogLevel::kDebug, message, fields); }
+inline void LogInfo(std::string_view message, LogFields fields = {}) { Log(LogLevel::kInfo, message, fields); }
+inline void LogWarning(std::string_view message, LogFields fields = {}) { Log(LogLevel::kWarning, message, fields); }
+inline void LogError(std::string_view message, LogFields fields = {}) { Log(LogLevel::kError, message, fields); }
+
+}  // namespace tandem

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <prometheus/collectable.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "colocation/servable.h"
+
+namespace tandem {
+
+// Makes Triton's metrics (nv_inference_*, nv_cpu_*) from the statistics of whatever is served at the time of a scrape,
+// so that existing dashboards work. Thread-safe.
+class ModelCollector final : public prometheus::Collectable {
+ public:
+  using Served = std::function<std::vector<std::shared_ptr<Servable>>()>;
+  using Pending = std::function<std::size_t(const Servable&)>;
+
+  ModelCollector(Served served, Pending pending) : served_(std::move(served)), pending_(std::move(pending)) {}
+
+  [[nodiscard]] std::vector<prometheus::MetricFamily> Collect() const override;
+
+ private:
+  const Served served_;
+  const Pending pending_;
+};
+
+}  // namespace tandem

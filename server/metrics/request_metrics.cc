@@ -1,0 +1,112 @@
+#include "server/metrics/request_metrics.h"
+
+#include <prometheus/counter.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+
+#include <array>
+#include <utility>
+
+namespace tandem {
+namespace {
+
+// 100 µs to 30 s, about three buckets a decade and finer where SLOs usually lie.
+const prometheus::Histogram::BucketBoundaries& LatencyBuckets() {
+  static const prometheus::Histogram::BucketBoundaries buckets = {
+      0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.03, 0.05, 0.075,
+      0.1,    0.15,    0.2,    0.3,   0.5,    0.75,  1,      2.5,  5,     10,   30};
+  return buckets;
+}
+
+const prometheus::Histogram::BucketBoundaries& BatchBuckets() {
+  static const prometheus::Histogram::BucketBoundaries buckets = {1, 2, 4, 8, 16, 32, 64, 128, 256};
+  return buckets;
+}
+
+}  // namespace
+
+std::string_view RequestOutcomeName(RequestOutcome outcome) {
+  constexpr std::array<std::string_view, kRequestOutcomeCount> names = {"success",   "rejected", "expired",
+                                                                        "cancelled", "invalid",  "error"};
+  return names[static_cast<std::size_t>(std::to_underlying(outcome))];
+}
+
+struct RequestMetrics::Families {
+  explicit Families(prometheus::Registry& registry)
+      : latency(prometheus::BuildHistogram()
+                    .Name("tandem_request_latency_seconds")
+                    .Help("Time from the arrival of a request to its answer, by outcome")
+                    .Register(registry)),
+        met(prometheus::BuildCounter()
+                .Name("tandem_slo_met_total")
+                .Help("Requests with a deadline that were answered in time")
+                .Register(registry)),
+        missed(prometheus::BuildCounter()
+                   .Name("tandem_slo_missed_total")
+                   .Help("Requests with a deadline that were answered late")
+                   .Register(registry)),
+        rejected(prometheus::BuildCounter()
+                     .Name("tandem_slo_rejected_total")
+                     .Help("Requests with a deadline that were refused or dropped uncomputed")
+                     .Register(registry)),
+        batch(prometheus::BuildHistogram()
+                  .Name("tandem_batch_size")
+                  .Help("Elements in each run of a model")
+                  .Register(registry)) {}
+
+  prometheus::Family<prometheus::Histogram>& latency;
+  prometheus::Family<prometheus::Counter>& met;
+  prometheus::Family<prometheus::Counter>& missed;
+  prometheus::Family<prometheus::Counter>& rejected;
+  prometheus::Family<prometheus::Histogram>& batch;
+};
+
+struct RequestMetrics::Model {
+  Model(Families& families, const std::string& name)
+      : met(families.met.Add({{"model", name}})),
+        missed(families.missed.Add({{"model", name}})),
+        rejected(families.rejected.Add({{"model", name}})),
+        batch(families.batch.Add({{"model", name}}, BatchBuckets())) {
+    for (std::size_t i = 0; i < latency.size(); ++i) {
+      latency[i] = &families.latency.Add(
+          {{"model", name}, {"outcome", std::string(RequestOutcomeName(static_cast<RequestOutcome>(i)))}},
+          LatencyBuckets());
+    }
+  }
+
+  std::array<prometheus::Histogram*, kRequestOutcomeCount> latency;  // Owned by the family.
+  prometheus::Counter& met;
+  prometheus::Counter& missed;
+  prometheus::Counter& rejected;
+  prometheus::Histogram& batch;
+};
+
+RequestMetrics::RequestMetrics(prometheus::Registry& registry) : families_(std::make_unique<Families>(registry)) {}
+
+RequestMetrics::~RequestMetrics() = default;
+
+RequestMetrics::Model& RequestMetrics::Find(std::string_view model) {
+  MutexLock lock(mu_);
+  const auto it = models_.find(model);
+  if (it != models_.end()) return *it->second;
+  const std::string name(model);
+  return *models_.emplace(name, std::make_unique<Model>(*families_, name)).first->second;
+}
+
+void RequestMetrics::Record(const RequestRecord& record) {
+  Model& model = Find(record.model);
+  model.latency[static_cast<std::size_t>(std::to_underlying(record.outcome))]->Observe(
+      std::chrono::duration<double>(record.latency).count());
+  if (!record.has_deadline) return;
+  if (record.outcome == RequestOutcome::kSuccess) {
+    (record.in_time ? model.met : model.missed).Increment();
+  } else if (record.outcome == RequestOutcome::kRejected || record.outcome == RequestOutcome::kExpired) {
+    model.rejected.Increment();
+  }
+}
+
+void RequestMetrics::RecordBatch(std::string_view model, std::int64_t elements) {
+  Find(model).batch.Observe(static_cast<double>(elements));
+}
+
+}  // namespace tandem

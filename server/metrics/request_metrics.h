@@ -1,0 +1,58 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "api/base/mutex.h"
+
+namespace prometheus {
+class Registry;
+class Counter;
+class Histogram;
+template <typename T>
+class Family;
+}  // namespace prometheus
+
+namespace tandem {
+
+enum class RequestOutcome { kSuccess, kRejected, kExpired, kCancelled, kInvalid, kError };
+inline constexpr int kRequestOutcomeCount = 6;
+[[nodiscard]] std::string_view RequestOutcomeName(RequestOutcome outcome);
+
+// One answered request.
+struct RequestRecord {
+  std::string_view model;  // Empty when the request named no model that is served.
+  std::string_view version;
+  RequestOutcome outcome = RequestOutcome::kSuccess;
+  std::chrono::nanoseconds latency{0};
+  bool has_deadline = false;
+  bool in_time = false;
+};
+
+// Our own per-request metrics: the latency histogram by outcome, SLO counters, batch sizes. Thread-safe. Labels come only
+// from models that are served, so that strangers cannot grow the registry.
+class RequestMetrics {
+ public:
+  // Borrows the registry, which must outlive it.
+  explicit RequestMetrics(prometheus::Registry& registry);
+  ~RequestMetrics();
+
+  void Record(const RequestRecord& record);
+  void RecordBatch(std::string_view model, std::int64_t elements);
+
+ private:
+  struct Families;
+  struct Model;
+  // The returned reference lives as long as this object.
+  Model& Find(std::string_view model) EXCLUDES(mu_);
+
+  const std::unique_ptr<Families> families_;
+  Mutex mu_;
+  std::map<std::string, std::unique_ptr<Model>, std::less<>> models_ GUARDED_BY(mu_);
+};
+
+}  // namespace tandem

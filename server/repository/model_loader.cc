@@ -1,0 +1,169 @@
+#include "server/repository/model_loader.h"
+
+#include <exception>
+#include <new>
+#include <sstream>
+#include <utility>
+
+#include <google/protobuf/util/message_differencer.h>
+
+#include "api/wire/proto/model_config.pb.h"
+#include "server/repository/config_check.h"
+#include "server/repository/config_file.h"
+#include "server/repository/model_name.h"
+#include "server/repository/model_settings.h"
+#include "server/repository/reshaped_session.h"
+#include "server/repository/version_policy.h"
+#include "server/repository/warmup.h"
+
+namespace tandem::repository {
+namespace {
+
+using inference::ModelConfig;
+
+constexpr std::size_t kMaxLabelBytes = std::size_t{16} << 20;
+
+// Runs a step of a load and turns whatever it throws into an error.
+template <typename Step>
+auto Guarded(Step step) -> decltype(step()) {
+  try {
+    return step();
+  } catch (const std::bad_alloc&) {
+    return Fail(ErrorCode::kTooLarge, "not enough memory to load it");
+  } catch (const std::exception& e) {
+    return Fail(ErrorCode::kInternal, "{}", Quotable(e.what(), 300));
+  } catch (...) {
+    return Fail(ErrorCode::kInternal, "the runtime threw something that is not an exception");
+  }
+}
+
+Result<Labels> ReadLabels(const ModelFolder& model, const ModelConfig& config) {
+  Labels labels;
+  for (const inference::ModelOutput& output : config.output()) {
+    if (output.label_filename().empty()) continue;
+    TANDEM_ASSIGN(const auto path, ConfinedFile(model, model.folder, output.label_filename(), "label_filename"));
+    TANDEM_ASSIGN(const std::string text, ReadSmallFile(path, kMaxLabelBytes));
+    std::istringstream lines(text);
+    std::vector<std::string>& list = labels[output.name()];
+    for (std::string line; std::getline(lines, line);) {
+      if (line.ends_with('\r')) line.pop_back();
+      list.push_back(std::move(line));
+    }
+  }
+  return labels;
+}
+
+// Where the model's own data may lie: its folder. A file that is a link to elsewhere in the repository has its data
+// beside itself.
+std::filesystem::path DataRoot(const ModelFolder& model, const std::filesystem::path& file) {
+  std::error_code error;
+  const std::filesystem::path real = std::filesystem::canonical(file, error);
+  if (error) return model.folder;
+  const std::filesystem::path from_folder = real.lexically_relative(model.folder);
+  return from_folder.empty() || *from_folder.begin() == ".." ? real.parent_path() : model.folder;
+}
+
+// A servable whose last owner hands it to `graves` instead of destroying it. `keep` stays as long as it does.
+std::shared_ptr<Servable> MakeServable(std::unique_ptr<Servable> servable, const std::shared_ptr<Worker>& graves,
+                                       const std::shared_ptr<TemporaryFolder>& keep) {
+  return {servable.release(), [graves, keep](Servable* last) {
+            std::unique_ptr<Servable> owner(last);
+            try {
+              // Once the worker has stopped, or without memory for the task, it is destroyed here.
+              static_cast<void>(graves->PostFirst([owner = std::move(owner), keep] {}));
+            } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
+            }
+          }};
+}
+
+}  // namespace
+
+bool VersionSource::Same(const VersionSource& other) const {
+  return folder == other.folder && files == other.files && shared_files == other.shared_files &&
+         google::protobuf::util::MessageDifferencer::Equals(*given, *other.given);
+}
+
+Result<LoadPlan> ModelLoader::Plan(ModelFolder folder, const std::optional<std::string>& config_json,
+                                   std::shared_ptr<TemporaryFolder> keep) const {
+  return Guarded([&] { return PlanUnguarded(std::move(folder), config_json, std::move(keep)); });
+}
+
+Result<LoadPlan> ModelLoader::PlanUnguarded(ModelFolder folder, const std::optional<std::string>& config_json,
+                                            std::shared_ptr<TemporaryFolder> keep) const {
+  ParsedModelConfig given;
+  if (config_json) {
+    TANDEM_ASSIGN(given, ParseModelConfigJson(*config_json));
+  } else if (!folder.config_file.empty()) {
+    TANDEM_ASSIGN(given, ReadConfigFile(folder.config_file));
+  }
+  for (const std::string& warning : given.warnings) {
+    Log(LogLevel::kWarning, std::format("model '{}': {}", folder.name, warning));
+  }
+  TANDEM_TRY(CheckConfig(folder.name, given.config));
+  TANDEM_ASSIGN(std::vector<std::int64_t> versions,
+                ChooseVersions(given.config.version_policy(), folder.VersionNumbers()));
+  return LoadPlan{std::move(folder), std::make_shared<const ModelConfig>(std::move(given.config)), std::move(versions),
+                  std::move(keep)};
+}
+
+Result<LoadedVersion> ModelLoader::Load(const LoadPlan& plan, std::int64_t version,
+                                        const LoadedVersion* previous) const {
+  return Guarded([&] { return LoadUnguarded(plan, version, previous); });
+}
+
+Result<LoadedVersion> ModelLoader::LoadUnguarded(const LoadPlan& plan, std::int64_t version,
+                                                 const LoadedVersion* previous) const {
+  const ModelFolder& folder = plan.folder;
+  // Which versions are served does not change what one of them is.
+  auto given = std::make_shared<ModelConfig>(*plan.given);
+  given->clear_version_policy();
+  auto source =
+      std::make_shared<const VersionSource>(given, folder.folder, folder.shared_files, folder.versions.at(version));
+  if (previous != nullptr && previous->source->Same(*source)) {
+    LoadedVersion same = *previous;
+    auto config = std::make_shared<ModelConfig>(*previous->config);
+    *config->mutable_version_policy() = CompletePolicy(*plan.given);
+    same.config = std::move(config);
+    return same;
+  }
+
+  TANDEM_ASSIGN(const ModelFile file, FindModelFile(folder, version, plan.given->default_model_filename()));
+  TANDEM_TRY(CheckFormat(*plan.given, file));
+  TANDEM_ASSIGN(SessionRequest request, DescribeSession(*plan.given, options_.default_providers));
+  request.model = folder.name;
+  request.version = version;
+  request.file = file.path;
+  request.format = file.format;
+  request.allowed_root = DataRoot(folder, file.path);
+  TANDEM_ASSIGN(std::unique_ptr<InferenceSession> session, factory_.Create(request));
+  TANDEM_ASSIGN(ModelSettings settings, CompleteSettings(folder.name, *plan.given, session->signature(), file));
+  TANDEM_ASSIGN(Labels labels, ReadLabels(folder, settings.config));
+  session = ApplyReshape(settings.config, settings.signature, std::move(session));
+  TANDEM_TRY(WarmUp(plan, settings, *session));
+
+  auto servable = std::make_unique<Servable>(folder.name, version, std::move(settings.signature),
+                                             std::move(settings.batching), settings.slo, std::move(session));
+  return LoadedVersion{MakeServable(std::move(servable), graves_, plan.keep),
+                       std::make_shared<const ModelConfig>(std::move(settings.config)),
+                       std::make_shared<const Labels>(std::move(labels)), std::move(source)};
+}
+
+Status ModelLoader::WarmUp(const LoadPlan& plan, const ModelSettings& settings, InferenceSession& session) const {
+  TANDEM_ASSIGN(const std::vector<WarmupSample> samples, BuildWarmup(plan.folder, settings));
+  for (const WarmupSample& sample : samples) TANDEM_TRY(RunWarmup(session, settings.signature, sample));
+  if (!samples.empty() || !options_.default_warmup) return {};
+  // Zeros are our guess, not the user's word: a graph that dislikes them is still good.
+  const auto zeros = DefaultWarmup(settings);
+  if (!zeros) return {};
+  if (const Status warm = RunWarmup(session, settings.signature, *zeros); !warm) {
+    Log(LogLevel::kInfo, std::format("model '{}' starts cold, its run over zeros did not work: {}", plan.folder.name,
+                                     warm.error().message));
+  }
+  return {};
+}
+
+void ModelLoader::Log(LogLevel level, const std::string& text) const {
+  if (options_.log) options_.log(level, text);
+}
+
+}  // namespace tandem::repository

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/base/result.h"
+#include "colocation/servable.h"
+#include "server/repository/layout.h"
+#include "server/repository/override_files.h"
+#include "server/repository/repository_options.h"
+#include "server/repository/worker.h"
+
+namespace inference {
+class ModelConfig;
+}
+
+namespace tandem::repository {
+
+// Class labels by output, for the classification extension.
+using Labels = std::map<std::string, std::vector<std::string>, std::less<>>;
+
+// What a version was made from; as long as it is the same, so is the version.
+struct VersionSource {
+  std::shared_ptr<const inference::ModelConfig> given;  // As read, before completion.
+  std::filesystem::path folder;
+  std::vector<FileStamp> shared_files;
+  std::vector<FileStamp> files;
+
+  [[nodiscard]] bool Same(const VersionSource& other) const;
+};
+
+// A version that can be served. All parts are immutable and shared by the repository's snapshots and their readers.
+struct LoadedVersion {
+  std::shared_ptr<Servable> servable;
+  std::shared_ptr<const inference::ModelConfig> config;  // Completed.
+  std::shared_ptr<const Labels> labels;
+  std::shared_ptr<const VersionSource> source;
+};
+
+// A model about to be loaded: its folder, its configuration and the versions that are to be served.
+struct LoadPlan {
+  ModelFolder folder;
+  std::shared_ptr<const inference::ModelConfig> given;
+  std::vector<std::int64_t> versions;
+  std::shared_ptr<TemporaryFolder> keep;  // Set when the folder is a temporary one.
+};
+
+// Turns folders into servables. Called by ModelRepository. Thread-safe: constant after construction. Nothing thrown
+// below it passes through.
+class ModelLoader {
+ public:
+  // `options` and `factory` are borrowed from the repository's owner. Servables are destroyed on `graves`, so that the
+  // thread that answers the last request of an old version does not pay for it.
+  ModelLoader(const RepositoryOptions& options, SessionFactory& factory, std::shared_ptr<Worker> graves)
+      : options_(options), factory_(factory), graves_(std::move(graves)) {}
+
+  // Reads and checks the configuration: the folder's own, or `config_json` in its place.
+  [[nodiscard]] Result<LoadPlan> Plan(ModelFolder folder, const std::optional<std::string>& config_json,
+                                      std::shared_ptr<TemporaryFolder> keep) const;
+
+  // Makes one version and warms it up; `previous` itself when nothing that it was made from has changed.
+  [[nodiscard]] Result<LoadedVersion> Load(const LoadPlan& plan, std::int64_t version,
+                                           const LoadedVersion* previous) const;
+
+ private:
+  [[nodiscard]] Result<LoadPlan> PlanUnguarded(ModelFolder folder, const std::optional<std::string>& config_json,
+                                               std::shared_ptr<TemporaryFolder> keep) const;
+  [[nodiscard]] Result<LoadedVersion> LoadUnguarded(const LoadPlan& plan, std::int64_t version,
+                                                    const LoadedVersion* previous) const;
+  [[nodiscard]] Status WarmUp(const LoadPlan& plan, const struct ModelSettings& settings,
+                              InferenceSession& session) const;
+  void Log(LogLevel level, const std::string& text) const;
+
+  const RepositoryOptions& options_;
+  SessionFactory& factory_;
+  const std::shared_ptr<Worker> graves_;
+};
+
+}  // namespace tandem::repository

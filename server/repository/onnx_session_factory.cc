@@ -1,0 +1,31 @@
+#include "server/repository/onnx_session_factory.h"
+
+#include "runtimes/onnx/session_factory.h"
+#include "runtimes/onnx/session_spec.h"
+
+namespace tandem::repository {
+namespace {
+
+// Triton's levels: -1 the basic rewrites, 1 the extended ones, anything else all.
+GraphOptimization OptimizationOf(std::optional<int> level) {
+  if (level && *level < 0) return GraphOptimization::kBasic;
+  if (level && *level == 1) return GraphOptimization::kExtended;
+  return GraphOptimization::kAll;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<InferenceSession>> OnnxSessionFactory::Create(const SessionRequest& request) {
+  SessionSpec spec{.name = request.model,
+                   .model = request.file,
+                   .root = request.allowed_root,
+                   .optimization = OptimizationOf(request.graph_level),
+                   .optional_inputs = request.optional_inputs};
+  for (const ProviderChoice& choice : request.providers) {
+    TANDEM_ASSIGN(const ProviderKind kind, ParseProvider(choice.name));
+    spec.providers.push_back({.kind = kind, .device_id = request.gpu, .options = choice.options});
+  }
+  return CreateSession(environment_, spec);
+}
+
+}  // namespace tandem::repository

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "server/repository/session_factory.h"
+
+namespace tandem::repository {
+
+enum class ControlMode {
+  kNone,      // Everything is loaded at the start; Rescan() picks up changes.
+  kPoll,      // And the repositories are looked at every poll_interval.
+  kExplicit,  // Only load_models, and what Load() and Unload() say.
+};
+
+enum class LogLevel { kInfo, kWarning, kError };
+
+struct RepositoryOptions {
+  std::vector<std::filesystem::path> roots;
+  ControlMode mode = ControlMode::kNone;
+  std::vector<std::string> load_models;  // kExplicit only; "*" stands for all.
+  std::chrono::milliseconds poll_interval{15'000};
+  std::vector<ProviderChoice> default_providers;  // For models whose configuration names none.
+  bool default_warmup = true;                     // One run over zeros where the configuration has no model_warmup.
+  int loading_threads = 2;                        // At the start and in Rescan().
+  std::filesystem::path temporary_folder;         // For files that come with a load call; empty: the system's.
+  std::uint64_t max_override_bytes = std::uint64_t{2} << 30;
+  // Called from any thread, several at once; must not call back into the repository. Unset: silence.
+  std::function<void(LogLevel, const std::string&)> log;
+};
+
+}  // namespace tandem::repository

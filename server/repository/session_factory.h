@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/base/inference_session.h"
+#include "api/base/result.h"
+#include "server/repository/layout.h"
+
+namespace tandem::repository {
+
+// An execution provider by the name that a configuration gives it ("cuda", "tensorrt", "onednn", "cpu"), and its
+// options as written.
+struct ProviderChoice {
+  std::string name;
+  std::map<std::string, std::string> options;
+
+  friend bool operator==(const ProviderChoice&, const ProviderChoice&) = default;
+};
+
+enum class DeviceKind { kAuto, kCpu, kGpu };
+
+// All that a runtime needs to make a session of one version.
+struct SessionRequest {
+  std::string model;
+  std::int64_t version = 0;
+  std::filesystem::path file;
+  ModelFormat format = ModelFormat::kOnnx;
+  std::filesystem::path allowed_root;  // The file and its external data must lie below it, links followed.
+  DeviceKind device = DeviceKind::kAuto;
+  int gpu = 0;
+  std::vector<ProviderChoice> providers;     // In order of preference; empty: the runtime's own.
+  std::optional<int> graph_level;            // optimization.graph.level
+  std::vector<std::string> optional_inputs;  // Initializers that the configuration offers as optional inputs.
+};
+
+// Makes sessions. Borrowed by ModelRepository, which calls it from its loading threads, several at once; it must
+// outlive the repository and every session it made.
+class SessionFactory {
+ public:
+  virtual ~SessionFactory() = default;
+  [[nodiscard]] virtual Result<std::unique_ptr<InferenceSession>> Create(const SessionRequest& request) = 0;
+};
+
+}  // namespace tandem::repository

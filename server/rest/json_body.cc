@@ -1,0 +1,81 @@
+#include "server/rest/json_body.h"
+
+#include <json/reader.h>
+#include <json/writer.h>
+
+#include <exception>
+#include <memory>
+
+namespace tandem::rest {
+namespace {
+
+constexpr int kMaxDepth = 64;
+
+std::string_view TypeName(const Json::Value& value) {
+  switch (value.type()) {
+    case Json::nullValue: return "null";
+    case Json::intValue:
+    case Json::uintValue:
+    case Json::realValue: return "a number";
+    case Json::stringValue: return "a string";
+    case Json::booleanValue: return "a boolean";
+    case Json::arrayValue: return "an array";
+    case Json::objectValue: return "an object";
+  }
+  return "unknown";
+}
+
+}  // namespace
+
+Result<Json::Value> ParseObject(const Bytes& body) {
+  Json::Value value(Json::objectValue);
+  if (body.size() == 0) return value;
+  Json::CharReaderBuilder builder;
+  Json::CharReaderBuilder::strictMode(&builder.settings_);
+  builder.settings_["stackLimit"] = kMaxDepth;
+  builder.settings_["rejectDupKeys"] = true;
+  const char* begin = reinterpret_cast<const char*>(body.view.data());
+  std::string errors;
+  try {
+    const std::unique_ptr<Json::CharReader> reader(builder.newCharReader());
+    if (!reader->parse(begin, begin + body.size(), &value, &errors)) {
+      return Invalid("the body is not valid JSON: {}", errors.substr(0, 200));
+    }
+  } catch (const std::exception& e) {
+    return Invalid("the body is not valid JSON: {}", e.what());
+  }
+  if (!value.isObject()) return Invalid("the body must be a JSON object, not {}", TypeName(value));
+  return value;
+}
+
+Result<std::optional<std::string>> StringMember(const Json::Value& object, const char* name) {
+  const Json::Value& value = object[name];
+  if (value.isNull()) return std::nullopt;
+  if (!value.isString()) return Invalid("'{}' must be a string, not {}", name, TypeName(value));
+  return value.asString();
+}
+
+Result<std::optional<std::uint64_t>> UnsignedMember(const Json::Value& object, const char* name) {
+  const Json::Value& value = object[name];
+  if (value.isNull()) return std::nullopt;
+  if (!value.isUInt64() || value.isDouble()) {
+    return Invalid("'{}' must be an integer from 0 to 2^64-1, not {}", name, ToText(value).substr(0, 100));
+  }
+  return value.asUInt64();
+}
+
+Result<bool> BoolMember(const Json::Value& object, const char* name, bool absent) {
+  const Json::Value& value = object[name];
+  if (value.isNull()) return absent;
+  if (!value.isBool()) return Invalid("'{}' must be true or false, not {}", name, TypeName(value));
+  return value.asBool();
+}
+
+std::string ToText(const Json::Value& value) {
+  Json::StreamWriterBuilder builder;
+  builder["indentation"] = "";
+  builder["emitUTF8"] = true;
+  return Json::writeString(builder, value);
+}
+
+}  // namespace tandem::rest

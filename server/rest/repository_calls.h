@@ -1,0 +1,13 @@
+#pragma once
+
+#include <vector>
+
+#include "server/core/server_core.h"
+#include "server/rest/router.h"
+
+namespace tandem::rest {
+
+// The model-repository extension: index, load, unload. Borrows the core, which outlives the routes.
+void AddRepositoryRoutes(ServerCore& core, std::vector<Route>& routes);
+
+}  // namespace tandem::rest

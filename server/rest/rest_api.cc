@@ -1,0 +1,63 @@
+#include "server/rest/rest_api.h"
+
+#include <utility>
+#include <vector>
+
+#include "server/rest/infer_call.h"
+#include "server/rest/model_calls.h"
+#include "server/rest/repository_calls.h"
+#include "server/rest/settings_calls.h"
+#include "server/rest/shared_memory_calls.h"
+
+namespace tandem::rest {
+namespace {
+
+using http::Method;
+
+Route MetricsRoute(std::function<std::string()> metrics) {
+  return {Method::kGet, "/metrics", [metrics = std::move(metrics)](Call call) {
+            http::Response response;
+            response.content_type = "text/plain; version=0.0.4; charset=utf-8";
+            response.body = metrics();
+            call.exchange->Respond(std::move(response));
+          }};
+}
+
+std::vector<Route> AllRoutes(ServerCore& core, RestApi::Options options) {
+  std::vector<Route> routes;
+  // Inference first: it is looked up most.
+  AddInferRoutes(core, options.max_body, routes);
+  AddModelRoutes(core, routes);
+  AddRepositoryRoutes(core, routes);
+  AddSharedMemoryRoutes(core.regions, routes);
+  AddSettingsRoutes(core, routes);
+  routes.push_back(MetricsRoute(std::move(options.metrics)));
+  routes.push_back({Method::kGet, "/v2/openapi.json", [](Call call) {
+                      call.exchange->Respond(http::JsonResponse(200, OpenApiDocument()));
+                    }});
+  return routes;
+}
+
+// Probes carry no credentials and learn nothing but up or down.
+bool IsProbe(std::string_view path) { return path == "/v2/health/live" || path == "/v2/health/ready"; }
+
+}  // namespace
+
+RestApi::RestApi(ServerCore& core, const TokenCheck& tokens, Options options)
+    : tokens_(tokens), router_(AllRoutes(core, std::move(options))) {}
+
+std::optional<http::Response> RestApi::Refuse(const http::RequestHead& head) const {
+  if (IsProbe(head.path()) || tokens_.Allows(head.Header("authorization"))) return std::nullopt;
+  return http::ErrorResponse({ErrorCode::kUnauthenticated, "a valid bearer token is needed"});
+}
+
+void RestApi::Handle(std::shared_ptr<http::Exchange> exchange) const {
+  if (auto refusal = Refuse(exchange->request().head)) return exchange->Respond(*std::move(refusal));
+  router_.Dispatch(std::move(exchange));
+}
+
+Router MetricsRouter(std::function<std::string()> metrics) {
+  return Router({MetricsRoute(std::move(metrics))});
+}
+
+}  // namespace tandem::rest

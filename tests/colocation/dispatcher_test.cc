@@ -1,0 +1,219 @@
+#include "colocation/dispatcher.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+#include <latch>
+
+#include "tests/fakes/fake_session.h"
+
+namespace tandem {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::MakeServable;
+using testing::MakeTensor;
+using testing::ValuesOf;
+
+// Holds every run of a session until the test opens it, and remembers the batches in order.
+class Gate {
+ public:
+  testing::FakeSession::RunFunction Function() {
+    return [this](std::span<const Tensor> inputs, std::span<const std::string> outputs, CancelToken& cancel)
+               -> Result<std::vector<Tensor>> {
+      MutexLock lock(mu_);
+      runs_.push_back(ValuesOf<float>(inputs[0]));
+      entered_.NotifyAll();
+      while (!open_ && !cancel.cancelled()) changed_.WaitFor(mu_, 1ms);
+      if (cancel.cancelled()) return Fail(ErrorCode::kCancelled, "cancelled");
+      Tensor output = inputs[0];
+      output.name = outputs[0];
+      return std::vector<Tensor>{output};
+    };
+  }
+  void WaitForRuns(std::size_t count) {
+    MutexLock lock(mu_);
+    while (runs_.size() < count) entered_.Wait(mu_);
+  }
+  void Open() {
+    MutexLock lock(mu_);
+    open_ = true;
+    changed_.NotifyAll();
+  }
+  std::vector<std::vector<float>> runs() {
+    MutexLock lock(mu_);
+    return runs_;
+  }
+
+ private:
+  Mutex mu_;
+  CondVar entered_, changed_;
+  bool open_ GUARDED_BY(mu_) = false;
+  std::vector<std::vector<float>> runs_ GUARDED_BY(mu_);
+};
+
+struct Sent {
+  std::future<Result<WorkResult>> answer;
+  std::shared_ptr<CancelToken> cancel;
+};
+
+class DispatcherTest : public ::testing::Test {
+ protected:
+  Sent Send(Dispatcher& dispatcher, const std::shared_ptr<Servable>& servable, float value,
+            std::uint64_t priority = 9, std::optional<std::chrono::nanoseconds> deadline_in = {}) {
+    auto promise = std::make_shared<std::promise<Result<WorkResult>>>();
+    Sent sent{.answer = promise->get_future(), .cancel = std::make_shared<CancelToken>()};
+    WorkItem item;
+    item.servable = servable;
+    item.inputs = {MakeTensor("x", DataType::kFp32, {1, 2}, std::vector<float>{value, value})};
+    item.outputs = {"y"};
+    item.priority = priority;
+    item.arrival = clock_.Now();
+    if (deadline_in) item.deadline = clock_.Now() + *deadline_in;
+    item.cancel = sent.cancel;
+    item.done = [promise](Result<WorkResult> result) { promise->set_value(std::move(result)); };
+    dispatcher.Submit(std::move(item));
+    return sent;
+  }
+
+  FakeClock clock_;
+  BoundedQueueAdmission admission_;
+  Gate gate_;
+  const std::shared_ptr<Servable> single_ = MakeServable("single", {.max_batch_size = 1}, gate_.Function());
+  const std::shared_ptr<Servable> batching_ =
+      MakeServable("batching", {.max_batch_size = 8, .dynamic = true}, gate_.Function());
+};
+
+TEST_F(DispatcherTest, RunsByPriorityThenDeadlineThenArrival) {
+  Dispatcher dispatcher(clock_, admission_, {});
+  std::vector<Sent> sent;
+  sent.push_back(Send(dispatcher, single_, 0));
+  gate_.WaitForRuns(1);
+  sent.push_back(Send(dispatcher, single_, 1, 9));
+  sent.push_back(Send(dispatcher, single_, 2, 9));
+  sent.push_back(Send(dispatcher, single_, 3, 9, 50ms));
+  sent.push_back(Send(dispatcher, single_, 4, 9, 10ms));
+  sent.push_back(Send(dispatcher, single_, 5, 1));
+  gate_.Open();
+  for (Sent& s : sent) ASSERT_TRUE(s.answer.get());
+  std::vector<float> order;
+  for (const auto& run : gate_.runs()) order.push_back(run[0]);
+  EXPECT_EQ(order, (std::vector<float>{0, 5, 4, 3, 1, 2}));
+}
+
+TEST_F(DispatcherTest, JoinsWhatWaitedIntoOneRunAndAnswersEachItsOwn) {
+  Dispatcher dispatcher(clock_, admission_, {});
+  Sent first = Send(dispatcher, batching_, 0);
+  gate_.WaitForRuns(1);
+  std::vector<Sent> sent;
+  for (int i = 1; i <= 3; ++i) sent.push_back(Send(dispatcher, batching_, static_cast<float>(i)));
+  gate_.Open();
+  for (int i = 1; i <= 3; ++i) {
+    const auto answer = sent[static_cast<std::size_t>(i - 1)].answer.get();
+    ASSERT_TRUE(answer);
+    EXPECT_EQ(ValuesOf<float>(answer->outputs[0]), (std::vector<float>(2, static_cast<float>(i))));
+  }
+  EXPECT_EQ(gate_.runs().size(), 2u);
+  ASSERT_TRUE(first.answer.get());
+  EXPECT_EQ(batching_->statistics().Totals().execution_count, 2u);
+}
+
+TEST_F(DispatcherTest, NeverComputesARequestWhoseDeadlinePassedWhileItWaited) {
+  Dispatcher dispatcher(clock_, admission_, {});
+  Sent first = Send(dispatcher, single_, 0);
+  gate_.WaitForRuns(1);
+  Sent late = Send(dispatcher, single_, 1, 9, 10ms);
+  clock_.Advance(11ms);
+  gate_.Open();
+  const auto answer = late.answer.get();
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code, ErrorCode::kDeadlineExceeded);
+  ASSERT_TRUE(first.answer.get());
+  EXPECT_EQ(gate_.runs().size(), 1u);
+}
+
+TEST_F(DispatcherTest, FreesTheSlotOfAClientThatHasGone) {
+  Dispatcher dispatcher(clock_, admission_, {.max_queued = 1});
+  Sent first = Send(dispatcher, single_, 0);
+  gate_.WaitForRuns(1);
+  Sent gone = Send(dispatcher, single_, 1);
+  const auto full = Send(dispatcher, single_, 2).answer.get();
+  ASSERT_FALSE(full);
+  EXPECT_EQ(full.error().code, ErrorCode::kUnavailable);
+  gone.cancel->Cancel();
+  EXPECT_EQ(dispatcher.queued(), 0u);
+  Sent next = Send(dispatcher, single_, 3);
+  gate_.Open();
+  EXPECT_TRUE(next.answer.get());
+  EXPECT_EQ(gone.answer.get().error().code, ErrorCode::kCancelled);
+  EXPECT_EQ(gate_.runs().size(), 2u);
+}
+
+TEST_F(DispatcherTest, StopsARunOnlyWhenAllItsMembersHaveGone) {
+  Dispatcher dispatcher(clock_, admission_, {});
+  Sent blocker = Send(dispatcher, single_, 0);
+  gate_.WaitForRuns(1);
+  Sent a = Send(dispatcher, batching_, 1);
+  Sent b = Send(dispatcher, batching_, 2);
+  blocker.cancel->Cancel();
+  gate_.WaitForRuns(2);
+  a.cancel->Cancel();
+  EXPECT_EQ(b.answer.wait_for(20ms), std::future_status::timeout);
+  b.cancel->Cancel();
+  EXPECT_EQ(a.answer.get().error().code, ErrorCode::kCancelled);
+  EXPECT_EQ(b.answer.get().error().code, ErrorCode::kCancelled);
+}
+
+TEST_F(DispatcherTest, FailsOnlyTheGuiltyRequestOfABatch) {
+  std::latch start(1);
+  const auto picky = MakeServable("picky", {.max_batch_size = 8, .dynamic = true},
+                                  [&](std::span<const Tensor> inputs, std::span<const std::string> outputs,
+                                      CancelToken&) -> Result<std::vector<Tensor>> {
+                                    start.wait();
+                                    for (const float v : ValuesOf<float>(inputs[0])) {
+                                      if (v == 2) return Invalid("2 is not allowed");
+                                    }
+                                    Tensor output = inputs[0];
+                                    output.name = outputs[0];
+                                    return std::vector<Tensor>{output};
+                                  });
+  Dispatcher dispatcher(clock_, admission_, {});
+  std::vector<Sent> sent;
+  for (int i = 0; i < 4; ++i) sent.push_back(Send(dispatcher, picky, static_cast<float>(i)));
+  start.count_down();
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(sent[static_cast<std::size_t>(i)].answer.get().has_value(), i != 2) << i;
+  }
+}
+
+TEST_F(DispatcherTest, AnswersWhatStillWaitsWhenItStops) {
+  Sent running;
+  Sent waiting;
+  {
+    Dispatcher dispatcher(clock_, admission_, {});
+    running = Send(dispatcher, single_, 0);
+    gate_.WaitForRuns(1);
+    waiting = Send(dispatcher, single_, 1);
+    gate_.Open();
+    // Whether the worker or the destructor gets to the second one first, it is answered.
+  }
+  EXPECT_TRUE(running.answer.get());
+  const auto answer = waiting.answer.get();
+  EXPECT_TRUE(answer || answer.error().code == ErrorCode::kUnavailable);
+}
+
+TEST_F(DispatcherTest, RefusesBeyondTheModelsOwnBound) {
+  const auto bounded = MakeServable("bounded", {.max_batch_size = 1, .max_queue_size = 1}, gate_.Function());
+  Dispatcher dispatcher(clock_, admission_, {});
+  Sent running = Send(dispatcher, bounded, 0);
+  gate_.WaitForRuns(1);
+  Sent waiting = Send(dispatcher, bounded, 1);
+  EXPECT_EQ(Send(dispatcher, bounded, 2).answer.get().error().code, ErrorCode::kUnavailable);
+  Sent other = Send(dispatcher, single_, 3);
+  gate_.Open();
+  EXPECT_TRUE(running.answer.get() && waiting.answer.get() && other.answer.get());
+  EXPECT_TRUE(dispatcher.WaitIdle(10s));
+}
+
+}  // namespace
+}  // namespace tandem

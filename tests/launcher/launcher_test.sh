@@ -1,0 +1,380 @@
+#!/bin/bash
+# Tests of the launcher: launcher_test.sh CHECKOUT. Needs no network and no environment: the parts
+# are sourced, and whole runs use a fake root or none. Prints one line per test.
+# shellcheck disable=SC2317 # tests are called by name
+set -uo pipefail
+
+CHECKOUT=$(cd "${1:-$(dirname "$0")/../..}" && pwd)
+WORK=$(mktemp -d)
+trap 'rm -rf "$WORK"' EXIT
+unset TANDEM_INSIDE TANDEM_ENVIRONMENT TANDEM_ISOLATION TANDEM_MIRROR TANDEM_ROOT
+passed=0 failed=0 skipped=0
+
+# shellcheck disable=SC2034 # read by the parts
+HERE=$CHECKOUT
+for part in common packages mirror alternatives root hostpaths isolation; do
+  # shellcheck source=/dev/null
+  . "$CHECKOUT/packaging/lib/$part.sh"
+done
+
+expect() {
+  if [[ $2 == "$3" ]]; then return 0; fi
+  printf '    %s\n      expected: %q\n      got:      %q\n' "$1" "$2" "$3"
+  return 1
+}
+
+run() {
+  local output status=0
+  output=$("$1" 2>&1) || status=$?
+  case $status in
+    0) passed=$((passed + 1)) && printf 'ok      %s\n' "$1" ;;
+    77) skipped=$((skipped + 1)) && printf 'skipped %s: %s\n' "$1" "$output" ;;
+    *) failed=$((failed + 1)) && printf 'FAILED  %s\n%s\n' "$1" "$output" ;;
+  esac
+}
+
+skip() {
+  echo "$1"
+  exit 77
+}
+
+# --- the package list ---
+
+sample_list() { printf '# c\n\n[base]\ng++  # why\n cmake\n[lint]\nclang\n' >"$WORK/list"; }
+
+list_is_read_by_section() {
+  sample_list
+  expect base "g++ cmake" "$(packages_in "$WORK/list" base | xargs)" &&
+    expect both "g++ cmake clang" "$(packages_in "$WORK/list" base lint | xargs)" &&
+    expect none "" "$(packages_in "$WORK/list" other)"
+}
+
+key_changes_with_packages_and_with_nothing_else() {
+  sample_list
+  local before after
+  before=$(environment_key "$WORK/list" base)
+  printf '# c2\n[base]\ncmake\ng++\n[lint]\nclang-19\n' >"$WORK/list"
+  expect 'order, comments, other sections' "$before" "$(environment_key "$WORK/list" base)" || return
+  printf '[base]\ncmake\ng++\nmold\n' >"$WORK/list"
+  after=$(environment_key "$WORK/list" base)
+  [[ $before != "$after" ]]
+}
+
+the_real_list_holds_each_package_once() {
+  local names
+  names=$(packages_in "$CHECKOUT/packaging/packages.txt" base lint chroot)
+  [[ -n $names ]] && expect duplicates "" "$(sort <<<"$names" | uniq -d)"
+}
+
+# --- mirrors ---
+
+mirrors() {
+  mirror_candidates amd64 bookworm -o "Dir::Etc::sourcelist=$WORK/sources.list" -o "Dir::Etc::sourceparts=$WORK/parts" \
+    -o APT::Architecture=amd64 -o "Dir::State=$WORK/state" -o "Dir::Cache=$WORK/cache" | xargs
+}
+
+reset_sources() {
+  command -v apt-get >/dev/null || skip "no apt-get"
+  rm -rf "$WORK/parts" "$WORK/sources.list"
+  mkdir -p "$WORK/parts" "$WORK/state/lists/partial" "$WORK/cache/archives/partial"
+  : >"$WORK/sources.list"
+}
+
+mirror_from_one_line_sources() {
+  reset_sources
+  cat >"$WORK/sources.list" <<'END'
+# deb http://commented.invalid/debian bookworm main
+deb-src http://source.invalid/debian bookworm main
+deb [arch=amd64 signed-by=/k.gpg] http://mirror.invalid/debian bookworm main contrib
+deb http://mirror.invalid/debian-security bookworm-security main
+END
+  expect mirror "http://mirror.invalid/debian" "$(mirrors)"
+}
+
+mirror_from_deb822_sources() {
+  reset_sources
+  cat >"$WORK/parts/debian.sources" <<'END'
+Types: deb deb-src
+URIs: http://mirror.invalid/pub/debian
+Suites: bookworm bookworm-updates
+Components: main
+Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
+
+Types: deb
+URIs: http://off.invalid/debian
+Suites: bookworm
+Components: main
+Enabled: no
+END
+  expect mirror "http://mirror.invalid/pub/debian" "$(mirrors)"
+}
+
+mirror_list_files_are_kept() {
+  reset_sources
+  echo 'deb mirror+file:/etc/apt/mirrors/debian.list bookworm main' >"$WORK/sources.list"
+  expect mirror "mirror+file:/etc/apt/mirrors/debian.list" "$(mirrors)"
+}
+
+debian_goes_before_third_parties() {
+  reset_sources
+  cat >"$WORK/sources.list" <<'END'
+deb http://vendor.invalid/apt bookworm main
+deb http://other.invalid/linux/debian bookworm stable
+deb http://mirror.invalid/debian bookworm main
+deb http://mirror.invalid/debian bookworm-updates main
+END
+  expect order "http://mirror.invalid/debian http://vendor.invalid/apt" "$(mirrors)"
+}
+
+no_mirror_is_no_candidate() {
+  reset_sources
+  expect none "" "$(mirrors)"
+}
+
+# --- releases ---
+
+debian_13_is_told_from_others() {
+  local line want
+  while read -r want line; do
+    tr ' ' '\n' <<<"$line" >"$WORK/os-release"
+    # shellcheck disable=SC2030
+    export TANDEM_OS_RELEASE=$WORK/os-release
+    if is_debian_13; then expect "$line" "$want" yes || return; else expect "$line" "$want" no || return; fi
+  done <<'END'
+yes ID=debian VERSION_ID="13" VERSION_CODENAME=trixie
+yes ID=debian VERSION_ID="14" VERSION_CODENAME=forky
+no ID=debian VERSION_ID="12" VERSION_CODENAME=bookworm
+no ID=ubuntu VERSION_ID="24.04" VERSION_CODENAME=noble
+no ID=alpine
+END
+}
+
+# --- links that maintainer scripts make ---
+
+alternatives_are_read_and_the_highest_priority_wins() {
+  mkdir -p "$WORK/alt/usr/bin" "$WORK/alt/usr/lib/open" "$WORK/alt/usr/lib/ref"
+  touch "$WORK/alt/usr/bin/gcc" "$WORK/alt/usr/lib/open/libblas.so.3" "$WORK/alt/usr/lib/ref/libblas.so.3"
+  alternatives_in <<'END' | link_alternatives "$WORK/alt"
+  update-alternatives --quiet \
+    --install /usr/bin/cc cc /usr/bin/gcc 20 \
+    #--slave /usr/share/man/man1/cc.1.gz cc.1.gz /usr/share/man/man1/gcc.1.gz
+update-alternatives --install /usr/lib/libblas.so.3 \
+                    libblas.so.3 /usr/lib/ref/libblas.so.3 10
+update-alternatives --install /usr/lib/libblas.so.3 libblas.so.3 /usr/lib/open/libblas.so.3 100
+update-alternatives --install /usr/bin/absent absent /usr/bin/not-there 5
+update-alternatives --install "$link" name "$path" 5
+update-alternatives --remove cc /usr/bin/gcc
+END
+  expect cc gcc "$(readlink "$WORK/alt/usr/bin/cc")" &&
+    expect blas open/libblas.so.3 "$(readlink "$WORK/alt/usr/lib/libblas.so.3")" &&
+    [[ ! -L $WORK/alt/usr/bin/absent ]]
+}
+
+# --- paths that a command line names ---
+
+paths_are_found_in_every_form() {
+  ln -sfn /usr/share "$WORK/link"
+  cd "$WORK" || return
+  expect plain /usr/share "$(named_paths /usr/share)" &&
+    expect option /usr/share "$(named_paths --model-repository=/usr/share)" &&
+    expect value /usr/share "$(named_paths input=@/usr/share)" &&
+    expect at /usr/share "$(named_paths @/usr/share)" &&
+    expect 'through a link' /usr/share "$(named_paths link)" &&
+    expect 'relative' /usr/share "$(named_paths ../../../../../../usr/share)" &&
+    expect 'not there yet' /usr/share "$(named_paths --json=/usr/share/zz-none/a.json)" &&
+    expect 'outside /usr' "" "$(named_paths "$WORK" /etc/passwd --seconds 10 serve /nonexistent/x)"
+}
+
+only_what_the_root_lacks_is_mounted() {
+  local root=$WORK/fakeroot
+  mkdir -p "$root/usr/share/doc" "$root/.tandem"
+  expect 'in the root' "" "$(paths_to_mount "$root" /usr/share/doc /usr/share /usr /usr/local/x)" &&
+    expect 'shortest part' /usr/share/zz "$(paths_to_mount "$root" /usr/share/zz/a/b /usr/share/zz/c)" || return
+  make_placeholders "$root" /usr/share/zz
+  expect 'a placeholder is not content' /usr/share/zz "$(paths_to_mount "$root" /usr/share/zz/a/b)"
+}
+
+# --- locks and steps ---
+
+second_run_waits_for_the_first() {
+  local log=$WORK/order
+  slow() { sleep 0.5 && echo first >>"$log"; }
+  quick() { echo second >>"$log"; }
+  with_lock "$WORK/lock" waiting slow &
+  sleep 0.2
+  local told
+  told=$(with_lock "$WORK/lock" "waiting for another" quick 2>&1)
+  wait
+  expect order "first second" "$(xargs <"$log")" && expect told "tandem: waiting for another" "$told"
+}
+
+lock_is_not_inherited_and_status_is_kept() {
+  leave() {
+    sleep 3 &
+    return 3
+  }
+  local status=0
+  with_lock "$WORK/lock2" waiting leave >/dev/null || status=$?
+  expect status 3 "$status" && flock --nonblock "$WORK/lock2" true
+}
+
+signal_stops_a_step_at_once() {
+  local status=0 begun=$SECONDS pid
+  (step 1 1 "Sleeping" "$WORK/sleep.log" sleep 30 2>/dev/null) &
+  pid=$!
+  sleep 0.3
+  kill -TERM "$pid"
+  wait "$pid" || status=$?
+  expect status 143 "$status" && ((SECONDS - begun < 5))
+}
+
+failed_step_shows_its_log() {
+  broken() { echo "the reason" && return 4; }
+  local status=0 output
+  output=$(step 2 4 "Trying" "$WORK/step.log" broken 2>&1) || status=$?
+  expect status 4 "$status" && [[ $output == *"[2/4] failed"*"$WORK/step.log"*"the reason"* ]]
+}
+
+interrupted_set_up_is_never_used() {
+  local cache=$WORK/cache2
+  mkdir -p "$cache/tmp-1/root/.tandem" "$cache/root-k/usr"
+  # Every step succeeds at once; only the order of things is under test.
+  fetch_index() { :; }
+  fetch_packages() { :; }
+  unpack() { :; }
+  finish_root() { [[ ! -e $cache/tmp-1 && ! -e $cache/root-k ]]; }
+  build_root "$cache/root-k" g++ && [[ -e $cache/root-k/.tandem/complete ]] &&
+    expect leftovers "" "$(find "$cache" -maxdepth 1 -name 'tmp-*')"
+}
+
+failed_set_up_leaves_no_root() {
+  local cache=$WORK/cache3
+  mkdir -p "$cache"
+  fetch_index() { :; }
+  fetch_packages() { echo "no route" && return 1; }
+  local output
+  output=$(build_root "$cache/root-k" g++ 2>&1) && return 1
+  [[ ! -e $cache/root-k && $output == *"no route"*"run again"* ]]
+}
+
+unused_roots_are_pruned_and_others_kept() {
+  local cache=$WORK/cache4 name
+  for name in current recent stale; do
+    mkdir -p "$cache/root-zz-$name/.tandem"
+    : >"$cache/root-zz-$name/.tandem/used"
+  done
+  touch -d '20 days ago' "$cache/root-zz-stale/.tandem/used" "$cache/root-zz-current/.tandem/used"
+  prune_roots "$cache" "$cache/root-zz-current"
+  expect kept "root-zz-current root-zz-recent" "$(find "$cache" -mindepth 1 -maxdepth 1 -printf '%f\n' | sort | xargs)"
+}
+
+# --- whole runs with a fake program ---
+
+# A checkout whose build is a no-op and whose program is a script, run in native mode.
+fake_checkout() {
+  local dir=$WORK/checkout
+  mkdir -p "$dir/build/release/bin" "$dir/tools"
+  cp -r "$CHECKOUT/tandem" "$CHECKOUT/packaging" "$dir/"
+  : >"$dir/CMakePresets.json"
+  printf '[base]\n' >"$dir/packaging/packages.txt"
+  cat >"$dir/build/release/bin/tandem" <<'END'
+#!/bin/bash
+case $1 in
+  exit) exit "$2" ;;
+  show) printf '<%s>' "${@:2}" && pwd ;;
+  wait)
+    trap 'exit 51' TERM
+    trap 'exit 52' HUP
+    echo "$$" >"$2"
+    while :; do sleep 0.05; done
+    ;;
+esac
+END
+  chmod +x "$dir/build/release/bin/tandem"
+  # The build is taken as up to date: a ninja that does nothing, if the host has none.
+  printf '#!/bin/sh\nexit 0\n' >"$dir/tools/ninja"
+  chmod +x "$dir/tools/ninja"
+  sed -i "s|export PATH=/usr/sbin:/usr/bin|export PATH=$dir/tools:/usr/sbin:/usr/bin|" "$dir/packaging/lib/isolation.sh"
+  local key
+  key=$(environment_key "$dir/packaging/packages.txt" base)
+  echo "native-$key" >"$dir/build/release/.tandem-environment"
+  sleep 0.02
+  : >"$dir/build/release/build.ninja"
+  echo "$dir"
+}
+
+launch() { TANDEM_ISOLATION=native TANDEM_CACHE=$WORK/launch-cache "$WORK/checkout/tandem" "$@"; }
+
+exit_code_and_arguments_pass_through() {
+  fake_checkout >/dev/null
+  local status=0
+  launch exit 7 || status=$?
+  expect status 7 "$status" || return
+  cd "$WORK" || return
+  expect arguments "<a b><><*>$WORK" "$(launch show 'a b' '' '*')"
+}
+
+signals_reach_the_program_under_the_same_pid() {
+  fake_checkout >/dev/null
+  local signal want pid status
+  while read -r signal want; do
+    rm -f "$WORK/pid"
+    TANDEM_ISOLATION=native TANDEM_CACHE=$WORK/launch-cache "$WORK/checkout/tandem" wait "$WORK/pid" &
+    pid=$!
+    for _ in {1..100}; do
+      [[ ! -s $WORK/pid ]] || break
+      sleep 0.05
+    done
+    expect pid "$pid" "$(cat "$WORK/pid")" || return
+    kill -"$signal" "$pid"
+    status=0
+    wait "$pid" || status=$?
+    expect "status after $signal" "$want" "$status" || return
+  done <<<$'TERM 51\nHUP 52'
+}
+
+namespace_keeps_pid_identity_and_exit_code() {
+  can_namespace || skip "no namespaces here"
+  # The host's own /usr serves as the root: what is under test is the way in and out.
+  local root=$WORK/hostroot status=0
+  mkdir -p "$root/usr" "$root/etc" "$root/.tandem"
+  cp /etc/ld.so.cache "$root/etc/"
+  # shellcheck disable=SC2016
+  "${UNSHARE[@]}" bash -c 'mount --rbind /usr "$1/usr" && exec bash "$2/packaging/lib/enter.sh" "$1" "$3" "$4" 0 \
+    bash -c "id -u; exit 9"' - "$root" "$CHECKOUT" "$EUID" "$(id -g)" >"$WORK/out" || status=$?
+  expect status 9 "$status" && expect uid "$EUID" "$(cat "$WORK/out")"
+}
+
+unknown_isolation_is_an_error() {
+  fake_checkout >/dev/null
+  local output status=0
+  output=$(TANDEM_ISOLATION=magic TANDEM_CACHE=$WORK/c "$WORK/checkout/tandem" exit 0 2>&1) || status=$?
+  expect status 1 "$status" && [[ $output == *"TANDEM_ISOLATION is 'magic'"* ]]
+}
+
+doctor_works_without_an_environment() {
+  fake_checkout >/dev/null
+  rm -rf "$WORK/checkout/build"
+  local output
+  output=$(TANDEM_CACHE=$WORK/none "$WORK/checkout/tandem" doctor) || return
+  [[ $output == *system*isolation*cache*"CPU limit"*"CUDA toolkit"* && ! -e $WORK/none ]]
+}
+
+no_host_name_is_written_anywhere() {
+  local found
+  found=$(grep -rnE '(https?|ftp)://[a-z0-9]' "$CHECKOUT/tandem" "$CHECKOUT/packaging" "$CHECKOUT/.ci" || true)
+  expect addresses "" "$found"
+}
+
+scripts_pass_shellcheck() {
+  command -v shellcheck >/dev/null || skip "shellcheck is not installed"
+  cd "$CHECKOUT" && shellcheck -x tandem .ci/run packaging/lib/*.sh tests/launcher/*.sh
+}
+
+mapfile -t tests < <(declare -F | awk '{ print $3 }' | grep -xE "$(
+  sed -nE 's/^([a-z0-9_]+)\(\) \{$/\1/p' "${BASH_SOURCE[0]}" | grep -vxE \
+    'expect|run|skip|sample_list|mirrors|reset_sources|fake_checkout|launch' | paste -sd'|'
+)")
+for test in "${tests[@]}"; do run "$test"; done
+printf '%s passed, %s skipped, %s failed\n' "$passed" "$skipped" "$failed"
+((failed == 0))

@@ -1,0 +1,59 @@
+#include "loadgen/load_report.h"
+
+#include <gtest/gtest.h>
+#include <json/json.h>
+
+#include <memory>
+#include <string>
+
+namespace tandem::loadgen {
+namespace {
+
+using namespace std::chrono_literals;
+
+Json::Value Parse(const std::string& text) {
+  Json::Value value;
+  std::string problem;
+  const std::unique_ptr<Json::CharReader> reader(Json::CharReaderBuilder().newCharReader());
+  EXPECT_TRUE(reader->parse(text.data(), text.data() + text.size(), &value, &problem)) << problem << text;
+  return value;
+}
+
+TEST(LoadReportJson, HasEveryFigureUnderAStableName) {
+  LoadReport report;
+  report.measured = 10s;
+  ModelReport model;
+  model.model = "a \"model\"";
+  model.slo = 20ms;
+  model.counts = {.ok = 90, .late = 5, .rejected = 3, .failed = 2};
+  model.failures = {{"HTTP 500", 2}};
+  model.scheduled = 100;
+  model.goodput = 9;
+  model.attainment = 0.9;
+  model.latency.Record(4ms, 95);
+  report.models.push_back(model);
+  report.models.push_back({.model = "b"});
+
+  const Json::Value json = Parse(LoadReportJson(report));
+  EXPECT_EQ(json["measured_s"].asDouble(), 10);
+  EXPECT_FALSE(json["partial"].asBool());
+  const Json::Value& first = json["models"][0];
+  EXPECT_EQ(first["model"].asString(), "a \"model\"");
+  EXPECT_EQ(first["slo_ms"].asDouble(), 20);
+  EXPECT_EQ(first["ok"].asInt() + first["late"].asInt() + first["rejected"].asInt() + first["failed"].asInt(), 100);
+  EXPECT_EQ(first["failures"]["HTTP 500"].asInt(), 2);
+  EXPECT_EQ(first["attainment"].asDouble(), 0.9);
+  EXPECT_NEAR(first["latency"]["p99_ms"].asDouble(), 4, 0.004);
+  EXPECT_TRUE(json["models"][1]["slo_ms"].isNull());
+  EXPECT_TRUE(json["generator"]["send_lag"].isMember("p99_ms"));
+}
+
+TEST(OutcomeOf, AnAnswerIsLateOnlyBeyondTheSlo) {
+  const RequestRecord answered{.status = 200};
+  EXPECT_EQ(OutcomeOf(answered, 20ms, 20ms), Outcome::kOk);
+  EXPECT_EQ(OutcomeOf(answered, 21ms, 20ms), Outcome::kLate);
+  EXPECT_EQ(OutcomeOf(answered, 1h, std::nullopt), Outcome::kOk);
+}
+
+}  // namespace
+}  // namespace tandem::loadgen

@@ -1,0 +1,266 @@
+#include "loadgen/run.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "loadgen/infer_request_bytes.h"
+#include "tests/loadgen/scripted_server.h"
+
+namespace tandem::loadgen {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::nanoseconds;
+
+// A server on a fake clock: one request after another, each in `service`; between stall_from and stall_to (since the
+// first request) none is answered.
+class SimulatedServer final : public Transport {
+ public:
+  explicit SimulatedServer(FakeClock& clock) : clock_(clock), start_(clock.Now()) {}
+
+  nanoseconds service = 1ms;
+  nanoseconds stall_from = 0ms, stall_to = 0ms;
+  int status = 200;
+  TransportOutcome outcome = TransportOutcome::kAnswered;
+
+  void Send(std::size_t request, MonotonicTime scheduled) override {
+    const MonotonicTime now = clock_.Now();
+    MonotonicTime done = std::max(now, free_at_) + service;
+    if (done >= start_ + stall_from && done < start_ + stall_to) done = start_ + stall_to;
+    free_at_ = done;
+    waiting_.push_back({.request = request,
+                        .scheduled = scheduled,
+                        .submitted = now,
+                        .sent = now,
+                        .first_byte = done,
+                        .done = done,
+                        .outcome = outcome,
+                        .status = status});
+    most_at_once_ = std::max(most_at_once_, waiting_.size());
+  }
+
+  void Poll(MonotonicTime until, std::vector<RequestRecord>& finished) override {
+    if (!waiting_.empty()) until = std::min(until, waiting_.front().done);
+    if (until > clock_.Now()) clock_.Advance(until - clock_.Now());
+    while (!waiting_.empty() && waiting_.front().done <= clock_.Now()) {
+      finished.push_back(waiting_.front());
+      waiting_.pop_front();
+    }
+  }
+
+  [[nodiscard]] std::size_t outstanding() const override { return waiting_.size(); }
+  [[nodiscard]] std::size_t most_at_once() const { return most_at_once_; }
+
+ private:
+  FakeClock& clock_;
+  const MonotonicTime start_;
+  MonotonicTime free_at_;
+  std::deque<RequestRecord> waiting_;
+  std::size_t most_at_once_ = 0;
+};
+
+LoadSpec OneModel(ArrivalSpec arrivals, nanoseconds duration, std::optional<nanoseconds> slo = std::nullopt) {
+  LoadSpec spec;
+  spec.models.push_back({.model = "m", .request = {}, .arrivals = arrivals, .slo = slo});
+  spec.duration = duration;
+  return spec;
+}
+
+TEST(DriveLoad, AStallOfOneSecondMakesEveryRequestScheduledInItLate) {
+  FakeClock clock;
+  SimulatedServer server(clock);
+  server.service = 10us;
+  server.stall_from = 1s;
+  server.stall_to = 2s;
+  const auto report = DriveLoad(OneModel(ArrivalSpec::Constant(100), 4s, 5ms), server, clock);
+  ASSERT_TRUE(report);
+  const ModelReport& model = report->models.front();
+  EXPECT_EQ(model.scheduled, 400U);
+  EXPECT_EQ(model.counts.total(), 400U);
+  EXPECT_EQ(model.counts.late, 100U);
+  EXPECT_EQ(model.counts.ok, 300U);
+  // The request scheduled just as the stall began waited for all of it, the others each 10 ms less.
+  EXPECT_NEAR(model.latency.Max().count(), 1e9, 2e6);
+  EXPECT_NEAR(model.latency.Percentile(87.5).count(), 5e8, 11e6);
+  EXPECT_NEAR(model.latency.Percentile(50).count(), 10e3, 20);
+  EXPECT_DOUBLE_EQ(model.offered_rate, 100);
+  EXPECT_DOUBLE_EQ(model.goodput, 75);
+  EXPECT_DOUBLE_EQ(model.attainment, 0.75);
+  EXPECT_FALSE(report->partial);
+}
+
+TEST(DriveLoad, AnOverloadedServerDoesNotSlowTheArrivals) {
+  FakeClock clock;
+  SimulatedServer server(clock);
+  server.service = 20ms;
+  const auto report = DriveLoad(OneModel(ArrivalSpec::Constant(100), 10s), server, clock);
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->models[0].scheduled, 1000U);
+  // Half of what was offered was served by the end, so that the last request waited ten seconds.
+  EXPECT_NEAR(report->models[0].latency.Max().count(), 10e9, 0.1e9);
+  EXPECT_GE(server.most_at_once(), 490U);
+  EXPECT_EQ(report->health.send_lag.Max(), 0ns);
+}
+
+TEST(DriveLoad, AClosedLoopNeverHasMoreRequestsThanUsersAndCountsFromTheSend) {
+  FakeClock clock;
+  SimulatedServer server(clock);
+  server.service = 2ms;
+  const auto report = DriveLoad(OneModel(ArrivalSpec::Closed(4), 2s), server, clock);
+  ASSERT_TRUE(report);
+  EXPECT_EQ(server.most_at_once(), 4U);
+  // Four users share a server that takes 2 ms each.
+  EXPECT_NEAR(report->models[0].latency.Percentile(50).count(), 8e6, 8e3);
+  EXPECT_NEAR(report->models[0].achieved_rate, 500, 2.5);
+}
+
+TEST(DriveLoad, DoesNotCountTheWarmUp) {
+  FakeClock clock;
+  SimulatedServer server(clock);
+  LoadSpec spec = OneModel(ArrivalSpec::Constant(100), 1s, 5ms);
+  spec.warmup = 2s;
+  server.stall_to = 1900ms;  // All within the warm-up.
+  int records = 0;
+  const auto report = DriveLoad(spec, server, clock, {.on_record = [&](const RequestRecord&) { ++records; }});
+  ASSERT_TRUE(report);
+  EXPECT_EQ(records, 300);
+  EXPECT_EQ(report->models[0].scheduled, 100U);
+  EXPECT_EQ(report->models[0].counts.total(), 100U);
+}
+
+TEST(DriveLoad, TellsRejectedFromFailed) {
+  const auto counts_of = [](int status, TransportOutcome outcome) {
+    FakeClock clock;
+    SimulatedServer server(clock);
+    server.status = status;
+    server.outcome = outcome;
+    return DriveLoad(OneModel(ArrivalSpec::Constant(10), 1s), server, clock)->models.front();
+  };
+  EXPECT_EQ(counts_of(503, TransportOutcome::kAnswered).counts.rejected, 10U);
+  EXPECT_EQ(counts_of(429, TransportOutcome::kAnswered).counts.rejected, 10U);
+  EXPECT_EQ(counts_of(400, TransportOutcome::kAnswered).counts.failed, 10U);
+  EXPECT_EQ(counts_of(400, TransportOutcome::kAnswered).failures.at("HTTP 400"), 10U);
+  EXPECT_EQ(counts_of(0, TransportOutcome::kTimedOut).failures.at("timed out"), 10U);
+  EXPECT_EQ(counts_of(500, TransportOutcome::kAnswered).latency.count(), 0U);
+}
+
+TEST(DriveLoad, AClosedLoopDoesNotSpinAgainstAServerThatRefusesConnections) {
+  FakeClock clock;
+  SimulatedServer server(clock);
+  server.service = 0ms;
+  server.outcome = TransportOutcome::kConnectFailed;
+  const auto report = DriveLoad(OneModel(ArrivalSpec::Closed(1), 1s), server, clock);
+  ASSERT_TRUE(report);
+  EXPECT_LE(report->models[0].counts.failed, 101U);
+}
+
+TEST(DriveLoad, ReportsEachModelOfAMix) {
+  FakeClock clock;
+  SimulatedServer server(clock);
+  server.service = 10us;
+  LoadSpec spec = OneModel(ArrivalSpec::Constant(10), 10s);
+  spec.models.push_back({.model = "n", .request = {}, .arrivals = ArrivalSpec::Poisson(100), .slo = 1s});
+  const auto report = DriveLoad(spec, server, clock);
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->models[0].counts.ok, 100U);
+  EXPECT_NEAR(static_cast<double>(report->models[1].counts.ok), 1000, 130);
+}
+
+TEST(DriveLoad, StopsWhenToldAndSaysThatTheReportIsPartial) {
+  FakeClock clock;
+  SimulatedServer server(clock);
+  std::atomic<bool> stop{false};
+  LoadHooks hooks;
+  hooks.stop = &stop;
+  hooks.on_progress = [&](const LoadProgress& progress) { stop = progress.elapsed >= 3s; };
+  const auto report = DriveLoad(OneModel(ArrivalSpec::Constant(100), 60s), server, clock, hooks);
+  ASSERT_TRUE(report);
+  EXPECT_TRUE(report->partial);
+  EXPECT_NEAR(static_cast<double>(report->models[0].scheduled), 300, 10);
+  EXPECT_NEAR(report->models[0].offered_rate, 100, 4);
+}
+
+TEST(DriveLoad, ReportsProgressOncePerInterval) {
+  FakeClock clock;
+  SimulatedServer server(clock);
+  std::vector<LoadProgress> seen;
+  LoadHooks hooks;
+  hooks.on_progress = [&](const LoadProgress& progress) { seen.push_back(progress); };
+  LoadSpec spec = OneModel(ArrivalSpec::Constant(100), 5s);
+  spec.progress_interval = 500ms;
+  ASSERT_TRUE(DriveLoad(spec, server, clock, hooks));
+  ASSERT_NEAR(static_cast<double>(seen.size()), 10, 1);
+  EXPECT_NEAR(seen[3].models[0].rate, 100, 3);
+  EXPECT_EQ(seen[3].planned, 5s);
+  EXPECT_NEAR(seen[3].models[0].p50.count(), 1e6, 1e3);
+}
+
+TEST(DriveLoad, RefusesASpecThatMakesNoSense) {
+  FakeClock clock;
+  SimulatedServer server(clock);
+  EXPECT_FALSE(DriveLoad(LoadSpec{}, server, clock));
+  EXPECT_FALSE(DriveLoad(OneModel(ArrivalSpec::Constant(0), 1s), server, clock));
+  EXPECT_FALSE(DriveLoad(OneModel(ArrivalSpec::Constant(1), 0s), server, clock));
+  EXPECT_FALSE(DriveLoad(OneModel(ArrivalSpec::Constant(1), 1s, -1ms), server, clock));
+}
+
+TEST(RunLoad, CountsTheStallOfARealServerFromTheScheduledTime) {
+  ScriptedServer server([](int, const std::string&) { return ScriptedReply::Ok(); });
+  LoadSpec spec = OneModel(ArrivalSpec::Constant(200), 1s, 50ms);
+  spec.port = server.port();
+  spec.models[0].request = BuildGet("127.0.0.1", server.port(), "/");
+  spec.progress_interval = 50ms;
+  LoadHooks hooks;
+  hooks.on_progress = [&](const LoadProgress& progress) {
+    if (progress.elapsed >= 200ms && progress.elapsed < 700ms) {
+      server.Hold();
+    } else {
+      server.Release();
+    }
+  };
+  const auto report = RunLoad(spec, hooks);
+  ASSERT_TRUE(report) << report.error().message;
+  const ModelReport& model = report->models.front();
+  EXPECT_EQ(model.scheduled, 200U);
+  EXPECT_EQ(model.counts.total(), 200U);
+  EXPECT_EQ(model.counts.failed, 0U);
+  // About 400 ms of held requests at 200 per second; a slow machine can only make more of them late.
+  EXPECT_GE(model.counts.late, 60U);
+  EXPECT_GE(model.latency.Max(), 300ms);
+}
+
+TEST(RunLoad, RunsAClosedLoopAgainstARealServer) {
+  ScriptedServer server([](int number, const std::string&) {
+    if (number % 10 == 9) return ScriptedReply{.bytes = "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"};
+    return ScriptedReply::Ok();
+  });
+  LoadSpec spec = OneModel(ArrivalSpec::Closed(3), 200ms);
+  spec.port = server.port();
+  spec.models[0].request = BuildGet("127.0.0.1", server.port(), "/");
+  spec.connections = 1;  // Raised to one for each user.
+  const auto report = RunLoad(spec);
+  ASSERT_TRUE(report) << report.error().message;
+  const OutcomeCounts& counts = report->models[0].counts;
+  EXPECT_GT(counts.ok, 0U);
+  EXPECT_EQ(counts.failed, 0U);
+  EXPECT_EQ(counts.rejected, static_cast<std::uint64_t>(server.requests()) / 10);
+  EXPECT_EQ(counts.total(), static_cast<std::uint64_t>(server.requests()));
+  EXPECT_EQ(server.most_at_once(), 3);
+  EXPECT_EQ(report->health.queued, 0U);
+}
+
+TEST(RunLoad, AnUnreachableServerIsAnError) {
+  LoadSpec spec = OneModel(ArrivalSpec::Closed(1), 1s);
+  spec.host = "127.0.0.1";
+  spec.port = 1;
+  const auto report = RunLoad(spec);
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().code, ErrorCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace tandem::loadgen

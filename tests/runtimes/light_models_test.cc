@@ -1,0 +1,66 @@
+#include <gmock/gmock.h>
+
+#include <array>
+#include <cmath>
+#include <fstream>
+#include <iterator>
+
+#include "runtimes/onnx/wire_file.h"
+#include "tests/runtimes/session_fixture.h"
+
+namespace tandem {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kFolder = "/usr/share/libonnx-testdata/data/light";
+
+// The raw_data of a TensorProto in a file of its own.
+std::vector<float> ReadTensorFile(const fs::path& path) {
+  auto file = WireFile::Open(path);
+  if (!file) return {};
+  std::vector<float> values;
+  for (WireRange message = file->whole(); !message.empty();) {
+    const auto field = file->Next(message);
+    if (!field) return {};
+    if (field->number == 9 && field->kind == WireField::Kind::kBytes) {
+      values.resize(field->bytes.size() / sizeof(float));
+      if (!file->ReadAt(field->bytes.begin, std::as_writable_bytes(std::span(values)))) return {};
+    }
+  }
+  return values;
+}
+
+// ONNX's own backend test feeds these models with 0/n, 1/n, … (n-1)/n and expects the stored outputs.
+class LightModelTest : public SessionTest, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(LightModelTest, ComputesWhatOnnxsReferenceComputed) {
+  const fs::path model = kFolder / (std::string("light_") + GetParam() + ".onnx");
+  if (!fs::exists(model)) GTEST_SKIP() << "libonnx-testdata is not installed";
+  const auto session = TryLoad({.name = GetParam(), .model = model, .root = kFolder});
+  ASSERT_TRUE(session) << session.error().message;
+  const ModelSignature& signature = (*session)->signature();
+  ASSERT_EQ(signature.inputs.size(), 1U);
+  const auto count = ElementCount(signature.inputs[0].shape);
+  ASSERT_TRUE(count) << "the input's shape is not fixed";
+  std::vector<float> values(static_cast<std::size_t>(*count));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<float>(static_cast<double>(i) / static_cast<double>(*count));
+  }
+  const Tensor output = Compute(**session, {Floats(signature.inputs[0].name, signature.inputs[0].shape, values)},
+                                signature.outputs[0].name);
+  const std::vector<float> expected =
+      ReadTensorFile(kFolder / (std::string("light_") + GetParam() + "_output_0.pb"));
+  const std::vector<float> actual = Values<float>(output);
+  ASSERT_EQ(actual.size(), 1000U);
+  ASSERT_EQ(expected.size(), actual.size());
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    EXPECT_NEAR(actual[i], expected[i], 1e-7 + 1e-3 * std::abs(expected[i])) << "class " << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(LibonnxTestdata, LightModelTest, ::testing::Values("squeezenet", "shufflenet", "resnet50"),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace tandem

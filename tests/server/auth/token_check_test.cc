@@ -1,0 +1,51 @@
+#include "server/auth/token_check.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+namespace tandem {
+namespace {
+
+class TokenCheckTest : public ::testing::Test {
+ protected:
+  TokenCheckTest() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "tandem-token-XXXXXX").string();
+    folder_ = ::mkdtemp(pattern.data());
+  }
+  ~TokenCheckTest() override { std::filesystem::remove_all(folder_); }
+  Result<TokenCheck> Load(const std::string& text) {
+    std::ofstream(folder_ / "tokens") << text;
+    return TokenCheck::Load(folder_ / "tokens");
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(TokenCheckTest, AllowsAnyOfTheTokensAndNothingElse) {
+  const auto check = Load("# ops\nalpha\r\n\nbeta\n");
+  ASSERT_TRUE(check);
+  EXPECT_TRUE(check->Allows("Bearer alpha"));
+  EXPECT_TRUE(check->Allows("bearer beta"));
+  for (const char* wrong : {"", "Bearer ", "Bearer alph", "Bearer alphaa", "Bearer ALPHA", "Basic alpha", "alpha",
+                            "Bearer # ops", "Bearer  alpha"}) {
+    EXPECT_FALSE(check->Allows(wrong)) << wrong;
+  }
+}
+
+TEST_F(TokenCheckTest, AnEmptyOrBrokenFileIsAnErrorRatherThanAnOpenDoor) {
+  EXPECT_FALSE(Load(""));
+  EXPECT_FALSE(Load("# only a comment\n"));
+  EXPECT_FALSE(Load("two words\n"));
+  EXPECT_FALSE(TokenCheck::Load(folder_ / "absent"));
+}
+
+TEST_F(TokenCheckTest, WithoutTokensEverythingIsAllowed) {
+  EXPECT_TRUE(TokenCheck().Allows(""));
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,271 @@
+#include <gmock/gmock.h>
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/x509v3.h>
+
+#include <thread>
+
+#include "api/wire/proto/health.grpc.pb.h"
+#include "tests/server/grpc/grpc_fixture.h"
+
+namespace tandem::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
+using grpc::StatusCode;
+
+class ServerLimits : public GrpcFixture {
+ protected:
+  grpc::Status Infer(const inference::ModelInferRequest& request, grpc_compression_algorithm packed = GRPC_COMPRESS_NONE) {
+    grpc::ClientContext context;
+    context.set_compression_algorithm(packed);
+    inference::ModelInferResponse response;
+    return stub_->ModelInfer(&context, request, &response);
+  }
+};
+
+TEST_F(ServerLimits, APortInUseIsNamed) {
+  GrpcOptions options;
+  options.port = server_->port();
+  const auto second = GrpcServer::Start(options, *core_);
+  ASSERT_FALSE(second);
+  EXPECT_THAT(second.error().message, HasSubstr(Target()));
+}
+
+TEST_F(ServerLimits, MessagesAboveTheLimitAreRefusedPackedOrNot) {
+  GrpcOptions options;
+  options.max_message_bytes = 100'000;
+  Serve(options);
+  inference::ModelInferRequest large = PairRequest("pair", {1, 2});
+  large.set_id(std::string(200'000, 'x'));
+  EXPECT_EQ(Infer(large).error_code(), StatusCode::RESOURCE_EXHAUSTED);
+  // Packed it is far below the limit, and it would unpack to twice the limit.
+  EXPECT_EQ(Infer(large, GRPC_COMPRESS_GZIP).error_code(), StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(Infer(large, GRPC_COMPRESS_DEFLATE).error_code(), StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_TRUE(Infer(PairRequest("pair", {1, 2})).ok());
+}
+
+TEST_F(ServerLimits, RequestsBeyondTheBytesUnderWayAreTurnedAway) {
+  GrpcOptions options;
+  options.max_request_bytes_under_way = 1'000;
+  Serve(options);
+  inference::ModelInferRequest first = PairRequest("slow", {1, 2});
+  first.set_id(std::string(2'000, 'x'));
+  std::jthread client([&] { EXPECT_TRUE(Infer(first).ok()); });
+  slow_.WaitStarted();
+  EXPECT_EQ(Infer(PairRequest("pair", {1, 2})).error_code(), StatusCode::UNAVAILABLE);
+  slow_.Open();
+  client.join();
+  EXPECT_TRUE(Infer(PairRequest("pair", {1, 2})).ok());
+}
+
+TEST_F(ServerLimits, WithoutTheTokenOnlyHealthIsOpen) {
+  GrpcOptions options;
+  options.allows = [](std::string_view authorization) { return authorization == "Bearer secret"; };
+  Serve(options);
+  EXPECT_EQ(Infer(PairRequest("pair", {1, 2})).error_code(), StatusCode::UNAUTHENTICATED);
+  {
+    grpc::ClientContext context;
+    inference::ServerMetadataResponse response;
+    EXPECT_EQ(stub_->ServerMetadata(&context, {}, &response).error_code(), StatusCode::UNAUTHENTICATED);
+  }
+  {
+    grpc::ClientContext context;
+    inference::RepositoryModelUnloadRequest request;
+    request.set_model_name("pair");
+    inference::RepositoryModelUnloadResponse response;
+    EXPECT_EQ(stub_->RepositoryModelUnload(&context, request, &response).error_code(), StatusCode::UNAUTHENTICATED);
+    EXPECT_TRUE(repository_->IsReady("pair", ""));
+  }
+  {
+    grpc::ClientContext context;
+    const auto stream = stub_->ModelStreamInfer(&context);
+    inference::ModelStreamInferResponse response;
+    EXPECT_FALSE(stream->Read(&response));
+    EXPECT_EQ(stream->Finish().error_code(), StatusCode::UNAUTHENTICATED);
+  }
+  {
+    grpc::ClientContext context;
+    inference::ServerReadyResponse response;
+    EXPECT_TRUE(stub_->ServerReady(&context, {}, &response).ok());
+  }
+  {
+    grpc::ClientContext context;
+    grpc::health::v1::HealthCheckResponse response;
+    EXPECT_TRUE(grpc::health::v1::Health::NewStub(channel_)->Check(&context, {}, &response).ok());
+  }
+  grpc::ClientContext context;
+  context.AddMetadata("authorization", "Bearer secret");
+  inference::ModelInferResponse response;
+  EXPECT_TRUE(stub_->ModelInfer(&context, PairRequest("pair", {1, 2}), &response).ok());
+}
+
+TEST_F(ServerLimits, DrainingLetsARunningRequestEndAndCancelsItAfterTheGrace) {
+  {
+    std::jthread client([&] { EXPECT_TRUE(Infer(PairRequest("pair", {1, 2})).ok()); });
+  }
+  std::jthread client([&] { EXPECT_FALSE(Infer(PairRequest("slow", {1, 2})).ok()); });
+  slow_.WaitStarted();
+  server_->Drain(std::chrono::milliseconds(1));
+  slow_.WaitCancelled();
+}
+
+// Reflection, by its public protocol; the messages are those that the reflection library registers.
+class Reflection : public GrpcFixture {
+ protected:
+  using Message = google::protobuf::Message;
+
+  static std::unique_ptr<Message> New(const std::string& name) {
+    const auto* descriptor = google::protobuf::DescriptorPool::generated_pool()->FindMessageTypeByName(
+        "grpc.reflection.v1alpha." + name);
+    return std::unique_ptr<Message>(
+        google::protobuf::MessageFactory::generated_factory()->GetPrototype(descriptor)->New());
+  }
+
+  // Asks one question and returns the answer as text.
+  std::string Ask(const std::string& field, const std::string& value) {
+    const auto request = New("ServerReflectionRequest");
+    request->GetReflection()->SetString(request.get(), request->GetDescriptor()->FindFieldByName(field), value);
+    const grpc::Slice slice(request->SerializeAsString());
+
+    grpc::ClientContext context;
+    grpc::CompletionQueue queue;
+    const auto call = grpc::GenericStub(channel_).PrepareCall(
+        &context, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", &queue);
+    const auto wait = [&queue] {
+      void* tag = nullptr;
+      bool ok = false;
+      return queue.Next(&tag, &ok) && ok;
+    };
+    call->StartCall(nullptr);
+    EXPECT_TRUE(wait());
+    call->Write(grpc::ByteBuffer(&slice, 1), nullptr);
+    EXPECT_TRUE(wait());
+    grpc::ByteBuffer bytes;
+    call->Read(&bytes, nullptr);
+    EXPECT_TRUE(wait());
+    call->WritesDone(nullptr);
+    EXPECT_TRUE(wait());
+    grpc::Status status;
+    call->Finish(&status, nullptr);
+    EXPECT_TRUE(wait());
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    grpc::Slice answer;
+    EXPECT_TRUE(bytes.DumpToSingleSlice(&answer).ok());
+    const auto response = New("ServerReflectionResponse");
+    EXPECT_TRUE(response->ParseFromArray(answer.begin(), static_cast<int>(answer.size())));
+    return response->DebugString();
+  }
+};
+
+TEST_F(Reflection, ListsTheServices) {
+  const std::string services = Ask("list_services", "*");
+  EXPECT_THAT(services, HasSubstr("inference.GRPCInferenceService"));
+  EXPECT_THAT(services, HasSubstr("grpc.health.v1.Health"));
+}
+
+TEST_F(Reflection, DescribesTheirMessages) {
+  EXPECT_THAT(Ask("file_containing_symbol", "inference.GRPCInferenceService"), HasSubstr("raw_input_contents"));
+  EXPECT_THAT(Ask("file_containing_symbol", "inference.ModelConfig"), HasSubstr("max_batch_size"));
+  EXPECT_THAT(Ask("file_containing_symbol", "grpc.health.v1.Health"), HasSubstr("HealthCheckRequest"));
+}
+
+// A certificate authority of one's own, as PEM.
+struct Identity {
+  std::string key;
+  std::string certificate;
+};
+
+std::string ReadAll(BIO* bio) {
+  char* data = nullptr;
+  const long size = BIO_get_mem_data(bio, &data);
+  std::string text(data, static_cast<std::size_t>(size));
+  BIO_free(bio);
+  return text;
+}
+
+// Signed by itself, valid for "localhost".
+Identity MakeIdentity() {
+  EVP_PKEY* key = EVP_EC_gen("P-256");
+  X509* certificate = X509_new();
+  X509_set_version(certificate, 2);
+  ASN1_INTEGER_set(X509_get_serialNumber(certificate), 1);
+  X509_gmtime_adj(X509_getm_notBefore(certificate), -3600);
+  X509_gmtime_adj(X509_getm_notAfter(certificate), 3600);
+  X509_set_pubkey(certificate, key);
+  X509_NAME* name = X509_get_subject_name(certificate);
+  X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, reinterpret_cast<const unsigned char*>("localhost"), -1, -1, 0);
+  X509_set_issuer_name(certificate, name);
+  for (const auto& [id, value] : {std::pair{NID_subject_alt_name, "DNS:localhost"}, {NID_basic_constraints, "CA:TRUE"}}) {
+    X509_EXTENSION* extension = X509V3_EXT_conf_nid(nullptr, nullptr, id, value);
+    X509_add_ext(certificate, extension, -1);
+    X509_EXTENSION_free(extension);
+  }
+  X509_sign(certificate, key, EVP_sha256());
+  BIO* key_text = BIO_new(BIO_s_mem());
+  PEM_write_bio_PrivateKey(key_text, key, nullptr, nullptr, 0, nullptr, nullptr);
+  BIO* certificate_text = BIO_new(BIO_s_mem());
+  PEM_write_bio_X509(certificate_text, certificate);
+  X509_free(certificate);
+  EVP_PKEY_free(key);
+  return {ReadAll(key_text), ReadAll(certificate_text)};
+}
+
+class Tls : public GrpcFixture {
+ protected:
+  http::TlsOptions ServerFiles(bool mutual) {
+    Write("../tls/cert.pem", server_identity_.certificate);
+    Write("../tls/key.pem", server_identity_.key);
+    Write("../tls/ca.pem", client_identity_.certificate);
+    return {.certificate = Path("../tls/cert.pem"),
+            .key = Path("../tls/key.pem"),
+            .client_ca = mutual ? Path("../tls/ca.pem") : ""};
+  }
+
+  grpc::Status ReadyWith(const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
+    const auto channel = grpc::CreateCustomChannel("localhost:" + std::to_string(server_->port()), credentials,
+                                                   ChannelArguments());
+    grpc::ClientContext context;
+    inference::ServerReadyResponse response;
+    return inference::GRPCInferenceService::NewStub(channel)->ServerReady(&context, {}, &response);
+  }
+
+  const Identity server_identity_ = MakeIdentity();
+  const Identity client_identity_ = MakeIdentity();
+};
+
+TEST_F(Tls, ServesClientsThatTrustTheCertificateAndNoPlainOnes) {
+  Serve({.tls = ServerFiles(false)});
+  grpc::SslCredentialsOptions trusting;
+  trusting.pem_root_certs = server_identity_.certificate;
+  const grpc::Status status = ReadyWith(grpc::SslCredentials(trusting));
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  EXPECT_FALSE(ReadyWith(grpc::InsecureChannelCredentials()).ok());
+}
+
+TEST_F(Tls, WithAClientCaOnlyClientsWithACertificateAreServed) {
+  Serve({.tls = ServerFiles(true)});
+  grpc::SslCredentialsOptions client;
+  client.pem_root_certs = server_identity_.certificate;
+  EXPECT_FALSE(ReadyWith(grpc::SslCredentials(client)).ok());
+  client.pem_cert_chain = client_identity_.certificate;
+  client.pem_private_key = client_identity_.key;
+  const grpc::Status status = ReadyWith(grpc::SslCredentials(client));
+  EXPECT_TRUE(status.ok()) << status.error_message();
+}
+
+TEST_F(Tls, AKeyThatDoesNotFitIsAnErrorAtTheStart) {
+  http::TlsOptions files = ServerFiles(false);
+  Write("../tls/other.pem", client_identity_.key);
+  files.key = Path("../tls/other.pem");
+  const auto server = GrpcServer::Start({.port = 0, .tls = files}, *core_);
+  ASSERT_FALSE(server);
+  EXPECT_THAT(server.error().message, HasSubstr("other.pem"));
+}
+
+}  // namespace
+}  // namespace tandem::testing

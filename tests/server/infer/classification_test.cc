@@ -1,0 +1,46 @@
+#include "server/infer/classification.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/fakes/fake_session.h"
+
+namespace tandem {
+namespace {
+
+using testing::MakeTensor;
+
+std::vector<std::string_view> Elements(const Tensor& tensor) { return BytesElements(tensor.data.view); }
+
+TEST(Classification, GivesTheLargestOfEachRowWithItsIndex) {
+  const Tensor scores = MakeTensor("y", DataType::kFp32, {2, 3}, std::vector<float>{1, 3, 2, 9, 7, 8});
+  const auto top = Classify(scores, 2, true, {});
+  ASSERT_TRUE(top);
+  EXPECT_EQ(top->type, DataType::kBytes);
+  EXPECT_EQ(top->shape, (Shape{2, 2}));
+  EXPECT_EQ(Elements(*top), (std::vector<std::string_view>{"3.000000:1", "2.000000:2", "9.000000:0", "8.000000:2"}));
+}
+
+TEST(Classification, AddsLabelsAndStopsAtTheNumberOfClasses) {
+  const Tensor scores = MakeTensor("y", DataType::kInt32, {3}, std::vector<std::int32_t>{1, 3, 2});
+  const auto top = Classify(scores, 10, false, {"cat", "dog"});
+  ASSERT_TRUE(top);
+  EXPECT_EQ(top->shape, Shape{3});
+  EXPECT_EQ(Elements(*top), (std::vector<std::string_view>{"3:1:dog", "2:2", "1:0:cat"}));
+}
+
+TEST(Classification, PutsNaNLast) {
+  const Tensor scores = MakeTensor("y", DataType::kFp32, {3}, std::vector<float>{NAN, 1, 2});
+  const auto top = Classify(scores, 2, false, {});
+  ASSERT_TRUE(top);
+  EXPECT_EQ(Elements(*top), (std::vector<std::string_view>{"2.000000:2", "1.000000:1"}));
+}
+
+TEST(Classification, RefusesTypesWithoutAnOrder) {
+  const Tensor scores = MakeTensor("y", DataType::kFp16, {2}, std::vector<std::uint16_t>{1, 2});
+  EXPECT_FALSE(Classify(scores, 1, false, {}));
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,117 @@
+#include "server/infer/prepare.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/fakes/fake_session.h"
+
+namespace tandem {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+using testing::MakeServable;
+using testing::MakeTensor;
+
+class PrepareTest : public ::testing::Test {
+ protected:
+  static InferRequest Request(std::int64_t rows = 1) {
+    InferRequest request;
+    request.model = "m";
+    request.inputs = {{.tensor = MakeTensor("x", DataType::kFp32, {rows, 2},
+                                            std::vector<float>(static_cast<std::size_t>(rows * 2), 1)),
+                       .shared = {}}};
+    request.arrival = MonotonicTime(1h);
+    request.cancel = std::make_shared<CancelToken>();
+    return request;
+  }
+  Error Refusal(const InferRequest& request) {
+    const auto item = PrepareWork(request, servable_, regions_);
+    EXPECT_FALSE(item);
+    if (item) return {};
+    EXPECT_EQ(item.error().code, ErrorCode::kInvalidArgument);
+    return item.error();
+  }
+
+  SharedRegions regions_;
+  std::shared_ptr<Servable> servable_ = MakeServable("m", {.max_batch_size = 4, .dynamic = true});
+};
+
+TEST_F(PrepareTest, AcceptsWhatFitsAndAsksForAllOutputs) {
+  const auto item = PrepareWork(Request(3), servable_, regions_);
+  ASSERT_TRUE(item);
+  EXPECT_EQ(item->batch, 3);
+  EXPECT_EQ(item->outputs, std::vector<std::string>{"y"});
+}
+
+TEST_F(PrepareTest, NamesBothSidesOfEveryMismatch) {
+  InferRequest request = Request();
+  request.inputs[0].tensor.type = DataType::kInt32;
+  EXPECT_THAT(Refusal(request).message, HasSubstr("INT32; the model takes FP32"));
+  request = Request();
+  request.inputs[0].tensor.shape = {1, 3};
+  EXPECT_THAT(Refusal(request).message, HasSubstr("[1,3]; the model takes [-1,2]"));
+  request = Request();
+  request.inputs[0].tensor.name = "z";
+  EXPECT_THAT(Refusal(request).message, HasSubstr("no input 'z'; its inputs are: x"));
+  request = Request();
+  request.inputs.push_back(request.inputs[0]);
+  EXPECT_THAT(Refusal(request).message, HasSubstr("input 'x' is given twice"));
+  request = Request();
+  request.inputs.clear();
+  EXPECT_THAT(Refusal(request).message, HasSubstr("needs input 'x'"));
+  request = Request();
+  request.outputs = {{.name = "nope"}};
+  EXPECT_THAT(Refusal(request).message, HasSubstr("no output 'nope'; its outputs are: y"));
+  request = Request();
+  request.inputs[0].shared = SharedRange{.region = "absent", .offset = 0, .byte_size = 8};
+  EXPECT_THAT(Refusal(request).message, HasSubstr("'absent' is not registered"));
+}
+
+TEST_F(PrepareTest, BoundsTheBatch) {
+  EXPECT_THAT(Refusal(Request(0)).message, HasSubstr("batch size 0; the model takes 1 to 4"));
+  EXPECT_THAT(Refusal(Request(5)).message, HasSubstr("batch size 5"));
+}
+
+TEST_F(PrepareTest, ChecksTheBytesAgainstTheShape) {
+  InferRequest request = Request(2);
+  request.inputs[0].tensor.data = request.inputs[0].tensor.data.Part(0, 12);
+  EXPECT_THAT(Refusal(request).message, HasSubstr("needs 16 bytes but 12 were given"));
+}
+
+TEST_F(PrepareTest, RequestsWithoutAPriorityWaitBehindThoseWithOne) {
+  InferRequest named = Request();
+  named.priority = 1000;
+  EXPECT_LT(PrepareWork(named, servable_, regions_)->priority, PrepareWork(Request(), servable_, regions_)->priority);
+}
+
+TEST_F(PrepareTest, PrioritiesBeyondTheModelsLevelsFallToItsDefault) {
+  servable_ = MakeServable("m", {.max_batch_size = 4, .priority_levels = 3, .default_priority = 2});
+  InferRequest request = Request();
+  request.priority = 4;
+  EXPECT_EQ(PrepareWork(request, servable_, regions_)->priority, 2u);
+  request.priority = 3;
+  EXPECT_EQ(PrepareWork(request, servable_, regions_)->priority, 3u);
+}
+
+TEST_F(PrepareTest, TheDeadlineIsTheEarliestThatTheRequestSays) {
+  InferRequest request = Request();
+  request.timeout = 50ms;
+  request.slo = 20ms;
+  EXPECT_EQ(ResolveDeadline(request, *servable_, 1ms), request.arrival + 20ms);
+  request.deadline = request.arrival + 10ms;
+  EXPECT_EQ(ResolveDeadline(request, *servable_, 1ms), request.arrival + 10ms);
+}
+
+TEST_F(PrepareTest, ElseItIsTheModelsElseTheServersElseNone) {
+  const InferRequest request = Request();
+  EXPECT_EQ(ResolveDeadline(request, *servable_, std::nullopt), std::nullopt);
+  EXPECT_EQ(ResolveDeadline(request, *servable_, 5ms), request.arrival + 5ms);
+  const auto signature = testing::PairSignature();
+  const Servable strict("m", 1, signature, {.max_batch_size = 4}, 3ms,
+                        std::make_unique<testing::FakeSession>(signature));
+  EXPECT_EQ(ResolveDeadline(request, strict, 5ms), request.arrival + 3ms);
+}
+
+}  // namespace
+}  // namespace tandem
