@@ -20,9 +20,7 @@ std::string Number(const std::optional<double>& value) { return value ? Number(*
 
 // For people: at most four significant figures, never as 1e+04.
 std::string Short(double value) {
-  const double size = std::abs(value);
-  if (size >= 1000) return std::format("{:.0f}", value);
-  if (size >= 100) return std::format("{:.1f}", value);
+  if (std::abs(value) >= 1000) return std::format("{:.0f}", value);
   return std::format("{:.4g}", value);
 }
 

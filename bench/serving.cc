@@ -1,5 +1,8 @@
 #include "bench/serving.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include <exception>
 
 #include "api/base/clock.h"
@@ -48,7 +51,7 @@ Result<Report> RunServing(const ServingOptions& options) {
 
   const auto add = [&](Result<std::vector<Row>> rows) -> Status {
     if (!rows) return std::unexpected(std::move(rows).error());
-    report.rows.append_range(std::move(*rows));
+    std::ranges::move(*rows, std::back_inserter(report.rows));
     return {};
   };
   TANDEM_TRY(add(MeasureStart(context)));

@@ -1,6 +1,7 @@
 # Everything that we link, found once. gRPC and Drogon are found directly: gRPC's CMake package and pkg-config file take
 # half a minute to read, and Drogon's package asks for database headers that we do not need.
 find_package(Threads REQUIRED)
+find_package(CLI11 CONFIG REQUIRED)
 find_package(OpenSSL REQUIRED)
 find_package(Protobuf REQUIRED)
 find_package(Trantor CONFIG REQUIRED)

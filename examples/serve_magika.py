@@ -18,7 +18,7 @@ CONFIG = """\
 max_batch_size: 64
 dynamic_batching {}
 output { name: "target_label" label_filename: "labels.txt" }
-parameters { key: "slo_ms" value { string_value: "50" } }
+parameters { key: "slo_ms" value { string_value: "100" } }
 """
 
 

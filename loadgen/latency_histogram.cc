@@ -74,6 +74,7 @@ std::chrono::nanoseconds LatencyHistogram::Percentile(double percent) const {
   // 99.9 % of 1000 is 999.0000000000001 in floating point, and must not become the 1000th.
   const double exact = std::clamp(percent, 0.0, 100.0) / 100 * static_cast<double>(count_);
   const auto rank = std::clamp<std::uint64_t>(static_cast<std::uint64_t>(std::ceil(exact * (1 - 1e-12))), 1, count_);
+  if (rank == count_) return Max();
   std::uint64_t seen = 0;
   for (std::size_t i = 0; i < kBuckets; ++i) {
     seen += buckets_[i];

@@ -127,7 +127,9 @@ void SharedRegions::UnregisterAll() {
 Result<std::shared_ptr<const SharedRegion>> SharedRegions::Find(std::string_view name) const {
   MutexLock lock(mu_);
   const auto it = regions_.find(name);
-  if (it == regions_.end()) return Invalid("shared-memory region '{}' is not registered", name.substr(0, 100));
+  if (it == regions_.end()) {
+    return Fail(ErrorCode::kNotFound, "shared-memory region '{}' is not registered", name.substr(0, 100));
+  }
   return it->second;
 }
 

@@ -15,6 +15,7 @@ int main(int argc, char** argv) {
              "  tandem infer squeezenet\n"
              "Each command has its own --help.");
   int exit_code = kDone;
+  ReadServeOptionsFromFile(app);
   AddServeCommand(app, exit_code);
   AddDemoCommand(app, exit_code);
   AddModelsCommand(app, exit_code);

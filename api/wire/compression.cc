@@ -1,12 +1,12 @@
 #include "api/wire/compression.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <cstring>
 #include <limits>
 #include <memory>
 #include <utility>
+
+#include <zlib.h>
 
 #include "api/wire/json_text.h"
 
@@ -111,12 +111,15 @@ bool LooksLikeZlib(std::span<const std::byte> packed) {
 }
 
 std::unexpected<Error> UnknownEncoding(std::string_view encoding) {
-  return Fail(ErrorCode::kInvalidArgument, "content encoding '{}' is not known: use gzip or deflate", Excerpt(encoding));
+  return Fail(ErrorCode::kInvalidArgument, "content encoding '{}' is not known: use gzip or deflate",
+              Excerpt(encoding));
 }
 
 }  // namespace
 
-bool IsKnownEncoding(std::string_view encoding) { return encoding == "gzip" || encoding == "deflate"; }
+bool IsKnownEncoding(std::string_view encoding) {
+  return encoding == "gzip" || encoding == "deflate";
+}
 
 Result<Bytes> Inflate(std::span<const std::byte> packed, std::string_view encoding, std::size_t max_output) {
   if (!IsKnownEncoding(encoding)) return UnknownEncoding(encoding);

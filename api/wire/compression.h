@@ -14,8 +14,8 @@ namespace tandem {
 [[nodiscard]] bool IsKnownEncoding(std::string_view encoding);
 
 // Unpacks a request body. "deflate" takes zlib and, as many clients send it, raw deflate. The result never exceeds
-// `max_output` bytes (else kTooLarge), and memory grows only with what has been unpacked. Input that is corrupt, cut off
-// or followed by anything is kInvalidArgument. The owner has 64 readable bytes after the view (the slack that
+// `max_output` bytes (else kTooLarge), and memory grows only with what has been unpacked. Input that is corrupt, cut
+// off or followed by anything is kInvalidArgument. The owner has 64 readable bytes after the view (the slack that
 // DecodeRestInfer can use).
 [[nodiscard]] Result<Bytes> Inflate(std::span<const std::byte> packed, std::string_view encoding,
                                     std::size_t max_output);

@@ -151,7 +151,8 @@ Status WalkArray(Walk& walk, ondemand::array array, std::size_t depth, Store& st
       TANDEM_TRY(WalkNested(walk, value, depth, held, store));
     } else {
       if (held == walk.rest[depth]) return RefuseCount(walk, depth, held, std::format("more than {}", held));
-      if (!store(value, walk.index)) [[unlikely]] return RefuseElement(walk, value);
+      if (!store(value, walk.index)) [[unlikely]]
+        return RefuseElement(walk, value);
       ++walk.index;
     }
     ++held;

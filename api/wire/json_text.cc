@@ -1,8 +1,8 @@
 #include "api/wire/json_text.h"
 
-#include <simdjson.h>
-
 #include <array>
+
+#include <simdjson.h>
 
 namespace tandem {
 namespace {
@@ -55,7 +55,9 @@ void AppendEscaped(std::string_view valid, std::string& out) {
 
 }  // namespace
 
-bool IsValidUtf8(std::string_view text) { return simdjson::validate_utf8(text.data(), text.size()); }
+bool IsValidUtf8(std::string_view text) {
+  return simdjson::validate_utf8(text.data(), text.size());
+}
 
 void AppendJsonString(std::string_view text, std::string& out) {
   out += '"';

@@ -9,7 +9,9 @@ namespace ondemand = simdjson::ondemand;
 
 constexpr std::size_t kFewNames = 16;
 
-bool IsSpace(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+bool IsSpace(char c) {
+  return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
 
 Status SkipScalar(ondemand::value value, char first, const JsonPath& path) {
   simdjson::error_code error = simdjson::SUCCESS;

@@ -3,13 +3,13 @@
 // Strict reads from simdjson On-Demand values. Inside api/wire only: simdjson.h is heavy. On-Demand checks only what is
 // read, so everything must be either read or passed to SkipJson.
 
-#include <simdjson.h>
-
 #include <cstddef>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <simdjson.h>
 
 #include "api/base/result.h"
 #include "api/wire/infer_parameters.h"
@@ -23,7 +23,7 @@ inline constexpr int kMaxJsonDepth = 64;
 // Where a value stands ("inputs[0].shape[1]"); spelled out only for messages. Lives on the stack of the reader.
 struct JsonPath {
   const JsonPath* parent = nullptr;
-  std::string_view member;    // Used when index < 0.
+  std::string_view member;  // Used when index < 0.
   std::ptrdiff_t index = -1;
 
   [[nodiscard]] JsonPath Member(std::string_view name) const { return {this, name, -1}; }

@@ -64,9 +64,9 @@ void AppendValue(const Message& message, const FieldDescriptor& field, int index
     case FieldDescriptor::CPPTYPE_STRING:
       return AppendJsonString(get(&Reflection::GetString, &Reflection::GetRepeatedString), out);
     case FieldDescriptor::CPPTYPE_MESSAGE:
-      return AppendMessage(index < 0 ? reflection.GetMessage(message, &field)
-                                     : reflection.GetRepeatedMessage(message, &field, index),
-                           out);
+      return AppendMessage(
+          index < 0 ? reflection.GetMessage(message, &field) : reflection.GetRepeatedMessage(message, &field, index),
+          out);
   }
 }
 

@@ -1,14 +1,14 @@
 #include "api/wire/model_config_text.h"
 
-#include <google/protobuf/io/tokenizer.h>
-#include <google/protobuf/text_format.h>
-#include <google/protobuf/util/json_util.h>
-#include <json/json.h>
-
 #include <algorithm>
 #include <array>
 #include <memory>
 #include <utility>
+
+#include <google/protobuf/io/tokenizer.h>
+#include <google/protobuf/text_format.h>
+#include <google/protobuf/util/json_util.h>
+#include <json/json.h>
 
 #include "api/wire/json_text.h"
 
@@ -24,9 +24,9 @@ constexpr std::size_t kMaxWarnings = 100;
 
 // Indexed by tandem::DataType.
 constexpr std::array<inference::DataType, kDataTypeCount> kConfigTypes = {
-    inference::TYPE_BOOL,  inference::TYPE_UINT8, inference::TYPE_UINT16, inference::TYPE_UINT32, inference::TYPE_UINT64,
-    inference::TYPE_INT8,  inference::TYPE_INT16, inference::TYPE_INT32,  inference::TYPE_INT64,  inference::TYPE_FP16,
-    inference::TYPE_FP32,  inference::TYPE_FP64,  inference::TYPE_BF16,   inference::TYPE_STRING,
+    inference::TYPE_BOOL, inference::TYPE_UINT8, inference::TYPE_UINT16, inference::TYPE_UINT32, inference::TYPE_UINT64,
+    inference::TYPE_INT8, inference::TYPE_INT16, inference::TYPE_INT32,  inference::TYPE_INT64,  inference::TYPE_FP16,
+    inference::TYPE_FP32, inference::TYPE_FP64,  inference::TYPE_BF16,   inference::TYPE_STRING,
 };
 
 Status CheckSize(std::string_view text) {
@@ -178,7 +178,9 @@ Result<ParsedModelConfig> ParseModelConfigJson(std::string_view text) {
   return parsed;
 }
 
-inference::DataType ToConfigDataType(DataType type) { return kConfigTypes[std::to_underlying(type)]; }
+inference::DataType ToConfigDataType(DataType type) {
+  return kConfigTypes[std::to_underlying(type)];
+}
 
 std::optional<DataType> FromConfigDataType(inference::DataType type) {
   const auto* const found = std::ranges::find(kConfigTypes, type);

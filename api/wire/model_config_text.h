@@ -25,8 +25,8 @@ struct ParsedModelConfig {
 [[nodiscard]] Result<ParsedModelConfig> ParseModelConfigPbtxt(std::string_view text);
 [[nodiscard]] Result<ParsedModelConfig> ParseModelConfigJson(std::string_view text);
 
-// The configuration as GET …/config shows it: field names as in the .proto, fields at their default included, and 64-bit
-// integers as numbers.
+// The configuration as GET …/config shows it: field names as in the .proto, fields at their default included, and
+// 64-bit integers as numbers.
 [[nodiscard]] std::string ModelConfigJson(const inference::ModelConfig& config);
 
 [[nodiscard]] inference::DataType ToConfigDataType(DataType type);

@@ -215,8 +215,8 @@ Status RestInferDecoder::FinishInput(const JsonPath& path, PendingInput& pending
   if (size) {
     const std::size_t left = binary_.size() - binary_used_;
     if (*size > left) {
-      return Invalid("input '{}': binary_data_size is {} but {} bytes are left in the body", Excerpt(tensor.name), *size,
-                     left);
+      return Invalid("input '{}': binary_data_size is {} but {} bytes are left in the body", Excerpt(tensor.name),
+                     *size, left);
     }
     tensor.data = binary_.Part(binary_used_, *size);
     binary_used_ += *size;

@@ -18,8 +18,8 @@ inline constexpr std::size_t kJsonSlack = 64;
 // its owner; `model`, `version`, `arrival`, `deadline` and `cancel` are left to the caller. All errors are
 // kInvalidArgument and name the member at fault. Thread-safe.
 //
-// `slack` is how many bytes after the end of `body` may be read safely. When there are kJsonSlack of them after the JSON
-// (binary data counts), the JSON is read where it is; otherwise it is copied first.
+// `slack` is how many bytes after the end of `body` may be read safely. When there are kJsonSlack of them after the
+// JSON (binary data counts), the JSON is read where it is; otherwise it is copied first.
 [[nodiscard]] Result<InferRequest> DecodeRestInfer(const Bytes& body, std::optional<std::uint64_t> json_length,
                                                    std::size_t slack = 0);
 

@@ -1,5 +1,6 @@
 #include "api/wire/rest_infer_encode.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
@@ -33,6 +34,8 @@ char* WriteNumber(T value, char* at) {
       std::memcpy(at, token.data(), token.size());
       return at + token.size();
     }
+    // Shortest would be "-0", which readers take for the integer 0 and so lose the sign.
+    if (value == 0 && std::signbit(value)) [[unlikely]] return std::ranges::copy(std::string_view("-0.0"), at).out;
   }
   return std::to_chars(at, at + kNumberChars, value).ptr;
 }

@@ -10,8 +10,8 @@
 
 namespace tandem {
 
-// The answer to POST …/infer: the JSON, then the parts in order. With parts, the length of the JSON goes into the header
-// Inference-Header-Content-Length and the content type is application/octet-stream.
+// The answer to POST …/infer: the JSON, then the parts in order. With parts, the length of the JSON goes into the
+// header Inference-Header-Content-Length and the content type is application/octet-stream.
 struct EncodedInfer {
   std::string json;
   std::vector<Bytes> parts;  // Share the tensors' owners; one per output in binary form.

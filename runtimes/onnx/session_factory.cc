@@ -1,5 +1,7 @@
 #include "runtimes/onnx/session_factory.h"
 
+#include <malloc.h>
+
 #include <exception>
 #include <new>
 #include <utility>
@@ -8,20 +10,33 @@
 #include "runtimes/onnx/plan_session.h"
 
 namespace tandem {
+namespace {
+
+Result<std::unique_ptr<InferenceSession>> CreateByKind(std::shared_ptr<const OrtEnvironment> environment,
+                                                       const SessionSpec& spec) {
+  const std::string extension = spec.model.extension().string();
+  if (extension == ".plan") return CreatePlanSession(spec);
+  if (extension == ".onnx") return OnnxSession::Load(std::move(environment), spec);
+  return Fail(ErrorCode::kUnsupported,
+              "model '{}': '{}' is neither an ONNX model (.onnx) nor a TensorRT engine (.plan)", spec.name,
+              spec.model.filename().string());
+}
+
+}  // namespace
 
 Result<std::unique_ptr<InferenceSession>> CreateSession(std::shared_ptr<const OrtEnvironment> environment,
                                                         const SessionSpec& spec) {
   try {
-    const std::string extension = spec.model.extension().string();
-    if (extension == ".plan") return CreatePlanSession(spec);
-    if (extension == ".onnx") return OnnxSession::Load(std::move(environment), spec);
-    return Fail(ErrorCode::kUnsupported, "model '{}': '{}' is neither an ONNX model (.onnx) nor a TensorRT engine (.plan)",
-                spec.name, spec.model.filename().string());
+    auto session = CreateByKind(std::move(environment), spec);
+    ReturnFreedMemory();
+    return session;
   } catch (const std::bad_alloc&) {
     return Fail(ErrorCode::kTooLarge, "model '{}' could not be loaded: out of memory", spec.name);
   } catch (const std::exception& e) {
     return Fail(ErrorCode::kInternal, "model '{}' could not be loaded: {}", spec.name, e.what());
   }
 }
+
+void ReturnFreedMemory() { malloc_trim(0); }
 
 }  // namespace tandem

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <format>
 #include <ftxui/dom/elements.hpp>
@@ -15,17 +16,31 @@ using loadgen::LatencyHistogram;
 
 double Ms(std::chrono::nanoseconds t) { return std::chrono::duration<double, std::milli>(t).count(); }
 
-std::string Draw(std::vector<std::vector<std::string>> rows, std::string* reset) {
+using Rows = std::vector<std::vector<std::string>>;
+
+ftxui::Element MakeTable(Rows rows) {
   ftxui::Table table(std::move(rows));
   table.SelectAll().Border(ftxui::LIGHT);
   table.SelectAll().SeparatorVertical(ftxui::LIGHT);
   table.SelectRow(0).Decorate(ftxui::bold);
   table.SelectRow(0).BorderBottom(ftxui::LIGHT);
-  ftxui::Element element = table.Render();
-  ftxui::Screen screen = ftxui::Screen::Create(ftxui::Dimension::Fit(element), ftxui::Dimension::Fit(element));
-  ftxui::Render(screen, element);
-  if (reset != nullptr) *reset = screen.ResetPosition();
-  return screen.ToString();
+  return table.Render();
+}
+
+// Columns as wide as their widest cell; for a pipe, and for what may be wider than the terminal.
+std::string PlainTable(const Rows& rows) {
+  std::vector<std::size_t> widths(rows[0].size(), 0);
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      text += i == 0 ? std::format("{:<{}}", row[i], widths[i]) : std::format("  {:>{}}", row[i], widths[i]);
+    }
+    text += '\n';
+  }
+  return text;
 }
 
 }  // namespace
@@ -45,34 +60,34 @@ void DemoView::Update(const loadgen::LoadProgress& progress) {
     std::fflush(stdout);
     return;
   }
-  std::vector<std::vector<std::string>> rows = {{" model ", " req/s ", " p50 ms ", " p99 ms ", " late ", " refused "}};
+  Rows rows = {{" model ", " req/s ", " p50 ms ", " p99 ms ", " late ", " refused "}};
   for (std::size_t i = 0; i < models_.size(); ++i) {
     const loadgen::ModelProgress& m = progress.models[i];
     rows.push_back({std::format(" {} ", models_[i]), std::format("{:6.0f} ", m.rate), std::format("{:7.1f} ", Ms(m.p50)),
                     std::format("{:7.1f} ", Ms(m.p99)), std::format("{:5} ", m.counts.late),
                     std::format("{:8} ", m.counts.rejected)});
   }
-  std::string reset;
-  const std::string table = Draw(std::move(rows), &reset);
-  std::printf("%s%s\n%.0f of %.0f s, %zu under way   \r", reset_.c_str(), table.c_str(), elapsed,
-              Ms(progress.planned) / 1000, progress.outstanding);
+  ftxui::Element view =
+      ftxui::vbox({MakeTable(std::move(rows)), ftxui::text(std::format(" {:.0f} of {:.0f} s, {} under way", elapsed,
+                                                                       Ms(progress.planned) / 1000,
+                                                                       progress.outstanding))});
+  ftxui::Screen screen = ftxui::Screen::Create(ftxui::Dimension::Fit(view));
+  ftxui::Render(screen, view);
+  std::printf("%s%s", reset_.c_str(), screen.ToString().c_str());
   std::fflush(stdout);
-  // The status line below the table is one line more to go back over.
-  reset_ = "\x1b[1A" + reset;
+  reset_ = screen.ResetPosition();
 }
 
 void DemoView::Summarize(const loadgen::LoadReport& report) {
-  std::vector<std::vector<std::string>> rows = {
-      {" model ", " answered ", " req/s ", " p50 ms ", " p99 ms ", " SLO ms ", " in time ", " late ", " refused ", " failed "}};
+  Rows rows = {{"model", "answered", "req/s", "p50 ms", "p99 ms", "SLO ms", "in time", "late", "refused", "failed"}};
   for (const loadgen::ModelReport& m : report.models) {
-    rows.push_back({std::format(" {} ", m.model), std::format("{:9} ", m.counts.ok + m.counts.late),
-                    std::format("{:6.1f} ", m.achieved_rate), std::format("{:7.1f} ", Ms(m.latency.Percentile(50))),
-                    std::format("{:7.1f} ", Ms(m.latency.Percentile(99))),
-                    std::format("{:7.0f} ", m.slo ? Ms(*m.slo) : 0), std::format("{:6.2f} % ", 100 * m.attainment),
-                    std::format("{:5} ", m.counts.late), std::format("{:8} ", m.counts.rejected),
-                    std::format("{:7} ", m.counts.failed)});
+    rows.push_back({m.model, std::to_string(m.counts.ok + m.counts.late), std::format("{:.1f}", m.achieved_rate),
+                    std::format("{:.1f}", Ms(m.latency.Percentile(50))),
+                    std::format("{:.1f}", Ms(m.latency.Percentile(99))), std::format("{:.0f}", m.slo ? Ms(*m.slo) : 0),
+                    std::format("{:.2f} %", 100 * m.attainment), std::to_string(m.counts.late),
+                    std::to_string(m.counts.rejected), std::to_string(m.counts.failed)});
   }
-  std::printf("\n%s\n", Draw(std::move(rows), nullptr).c_str());
+  std::printf("\n%s\n", PlainTable(rows).c_str());
 }
 
 }  // namespace tandem::cli

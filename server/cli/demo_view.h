@@ -20,7 +20,7 @@ class DemoView {
  private:
   const std::vector<std::string> models_;
   const bool terminal_;
-  std::string reset_;  // Moves the cursor back over the table drawn last.
+  std::string reset_;  // Moves the cursor back over what was drawn last.
 };
 
 }  // namespace tandem::cli

@@ -4,8 +4,12 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
+#include <istream>
 #include <memory>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "server/cli/command.h"
 #include "server/lifecycle/server.h"
@@ -44,6 +48,27 @@ void Drain(Server& server, const sigset_t& signals, std::chrono::milliseconds at
   if (!server.WaitDrained(at_most)) LogWarning("drain time is over; requests under way are dropped");
 }
 
+// Puts every item of a configuration file into the section of `serve`.
+class ServeSection final : public CLI::ConfigBase {
+ public:
+  std::vector<CLI::ConfigItem> from_config(std::istream& input) const override {
+    std::vector<CLI::ConfigItem> items = ConfigBase::from_config(input);
+    for (CLI::ConfigItem& item : items) item.parents.insert(item.parents.begin(), "serve");
+    return items;
+  }
+};
+
+// CLI11 drops a value from the environment that it cannot use; an option given wrongly must not look like one not given.
+void RefuseBadEnvironment(const CLI::App& command) {
+  for (const CLI::Option* option : command.get_options()) {
+    const char* value = option->get_envname().empty() ? nullptr : std::getenv(option->get_envname().c_str());
+    if (value != nullptr && *value != '\0' && option->count() == 0) {
+      throw CLI::ValidationError(option->get_envname(), "the value '" + std::string(value) + "' is not valid for " +
+                                                            option->get_name());
+    }
+  }
+}
+
 int Serve(const ServeOptions& options) {
   const auto level = ParseLogLevel(options.log_level);
   if (!level) return Complain(level.error());
@@ -74,17 +99,28 @@ int Serve(const ServeOptions& options) {
 
 }  // namespace
 
+void ReadServeOptionsFromFile(CLI::App& app) {
+  app.config_formatter(std::make_shared<ServeSection>());
+  app.allow_config_extras(CLI::config_extras_mode::error);
+  app.set_config("--config", "", "File with options of serve (TOML)")->envname("TANDEM_CONFIG");
+}
+
 void AddServeCommand(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("serve", "Serve the models of a repository over REST and gRPC");
   auto options = std::make_shared<ServeOptions>();
   AddServeFlags(*command, *options);
-  command->set_config("--config", "", "Read options from this file (TOML: http-port = 8000)")->envname("TANDEM_CONFIG");
-  command->footer("Every option can also be set in the environment: --http-port is TANDEM_HTTP_PORT.\n"
+  command->fallthrough();
+  command->footer("Every option can also be set in the environment (--http-port is TANDEM_HTTP_PORT) and in a file\n"
+                  "(--config FILE or TANDEM_CONFIG; TOML: http-port = 8000). The command line comes first, then the\n"
+                  "file, then the environment.\n"
                   "Examples:\n"
                   "  tandem serve --model-repository models\n"
                   "  tandem serve --model-repository models --model-control-mode explicit --load-model '*'\n"
                   "  tandem serve --model-repository models --default-slo-ms 50 --log-format json");
-  command->callback([options, &exit_code] { exit_code = Serve(*options); });
+  command->callback([command, options, &exit_code] {
+    RefuseBadEnvironment(*command);
+    exit_code = Serve(*options);
+  });
 }
 
 }  // namespace tandem::cli

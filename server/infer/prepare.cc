@@ -34,6 +34,13 @@ std::string NamesOf(const std::vector<T>& specs) {
   return names;
 }
 
+// A request that names a region which is not there is wrong itself; nothing it asked for is missing.
+Result<std::shared_ptr<const SharedRegion>> NamedRegion(const SharedRegions& regions, const SharedRange& range) {
+  auto region = regions.Find(range.region);
+  if (!region) return Invalid("{}", region.error().message);
+  return region;
+}
+
 Status CheckShape(const Tensor& tensor, const TensorSpec& spec, const BatchSettings& batching) {
   const bool fits = tensor.shape.size() == spec.shape.size() &&
                     std::ranges::equal(tensor.shape, spec.shape,
@@ -60,7 +67,7 @@ Result<Tensor> ResolveInput(const InferInput& input, const TensorSpec& spec, con
   }
   TANDEM_TRY(CheckShape(tensor, spec, batching));
   if (input.shared) {
-    TANDEM_ASSIGN(const auto region, regions.Find(input.shared->region));
+    TANDEM_ASSIGN(const auto region, NamedRegion(regions, *input.shared));
     TANDEM_ASSIGN(AlignedBuffer data, region->Read(input.shared->offset, input.shared->byte_size));
     tensor.data = Bytes::Own(std::move(data));
   }
@@ -124,7 +131,7 @@ Result<std::vector<std::string>> ResolveOutputs(const InferRequest& request, con
       return Invalid("output '{}' is BYTES and cannot be classified", output.name);
     }
     // Found out now rather than after the compute.
-    if (output.shared) TANDEM_TRY(regions.Find(output.shared->region));
+    if (output.shared) TANDEM_TRY(NamedRegion(regions, *output.shared));
     names.push_back(output.name);
   }
   return names;

@@ -224,6 +224,7 @@ Status Server::Parts::ListenGrpc() {
   settings.address = options.grpc_address;
   settings.port = options.grpc_port;
   settings.max_message_bytes = options.max_request_bytes;
+  settings.max_connections = static_cast<int>(options.max_connections);
   settings.tls = Tls(options);
   if (tokens.required()) {
     settings.allows = [this](std::string_view authorization) { return tokens.Allows(authorization); };
@@ -281,9 +282,11 @@ Result<std::unique_ptr<Server>> Server::Start(const ServeOptions& options) {
 Server::~Server() {
   parts_->accepting = false;
   if (parts_->inference) parts_->inference->StopAdmitting();
+  // First those who bring work, then those who do it: their last answers still go through the inference service.
   parts_->grpc.reset();
   parts_->http.reset();
   parts_->metrics_http.reset();
+  parts_->dispatcher.reset();
 }
 
 const ServerPorts& Server::ports() const { return parts_->ports; }
@@ -309,9 +312,13 @@ bool Server::WaitDrained(milliseconds at_most) {
     if (std::chrono::steady_clock::now() >= until) return false;
     std::this_thread::sleep_for(milliseconds(5));
   }
-  const auto left = std::chrono::duration_cast<milliseconds>(until - std::chrono::steady_clock::now());
-  if (parts_->http) parts_->http->Drain(left);
-  return true;
+  const auto left = [&] {
+    return std::max(milliseconds(0),
+                    std::chrono::duration_cast<milliseconds>(until - std::chrono::steady_clock::now()));
+  };
+  const bool http_done = !parts_->http || parts_->http->Drain(left());
+  if (parts_->grpc) parts_->grpc->Drain(left());
+  return http_done;
 }
 
 }  // namespace tandem

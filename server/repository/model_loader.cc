@@ -142,7 +142,7 @@ Result<LoadedVersion> ModelLoader::LoadUnguarded(const LoadPlan& plan, std::int6
   TANDEM_TRY(WarmUp(plan, settings, *session));
 
   auto servable = std::make_unique<Servable>(folder.name, version, std::move(settings.signature),
-                                             std::move(settings.batching), settings.slo, std::move(session));
+                                             std::move(settings.batching), settings.slo, std::move(session), labels);
   return LoadedVersion{MakeServable(std::move(servable), graves_, plan.keep),
                        std::make_shared<const ModelConfig>(std::move(settings.config)),
                        std::make_shared<const Labels>(std::move(labels)), std::move(source)};

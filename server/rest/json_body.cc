@@ -58,7 +58,7 @@ Result<std::optional<std::string>> StringMember(const Json::Value& object, const
 Result<std::optional<std::uint64_t>> UnsignedMember(const Json::Value& object, const char* name) {
   const Json::Value& value = object[name];
   if (value.isNull()) return std::nullopt;
-  if (!value.isUInt64() || value.isDouble()) {
+  if (!value.isUInt64() || value.type() == Json::realValue) {
     return Invalid("'{}' must be an integer from 0 to 2^64-1, not {}", name, ToText(value).substr(0, 100));
   }
   return value.asUInt64();

@@ -19,7 +19,7 @@ Json::Value LogValue(const LogSettingValue& value) {
 Result<LogSettingValue> ReadLogValue(const std::string& key, const Json::Value& value) {
   if (value.isBool()) return value.asBool();
   if (value.isString()) return value.asString();
-  if (value.isUInt() && !value.isDouble()) return std::uint32_t{value.asUInt()};
+  if (value.isUInt() && value.type() != Json::realValue) return std::uint32_t{value.asUInt()};
   return Invalid("log setting '{}' must be a boolean, a string or an integer from 0 to 2^32-1", Excerpt(key));
 }
 
@@ -67,7 +67,7 @@ Result<std::optional<std::vector<std::string>>> ReadTraceValue(const std::string
   const auto read = [&](const Json::Value& one) -> tandem::Status {
     if (one.isString()) {
       values.push_back(one.asString());
-    } else if (one.isInt64() && !one.isDouble()) {
+    } else if (one.isInt64() && one.type() != Json::realValue) {
       values.push_back(std::to_string(one.asInt64()));
     } else {
       return Invalid("trace setting '{}' must be a string, a list of strings, or null", Excerpt(key));

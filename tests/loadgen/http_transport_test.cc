@@ -172,7 +172,9 @@ TEST(HttpTransport, GivesUpAfterTheTimeoutAndServesTheNextRequest) {
 TEST(HttpTransport, AnEarlyAnswerToAnUnreadBodyCountsAndClosesTheConnection) {
   HttpRequest request = Get();
   request.head = "POST / HTTP/1.1\r\n\r\n";  // The server sees a whole request here, and the rest as surplus.
-  request.parts = {Bytes::Own(AlignedBuffer(32 << 20))};
+  AlignedBuffer rest(8 << 20);
+  std::ranges::fill(rest.span(), std::byte{'x'});
+  request.parts = {Bytes::Own(std::move(rest))};
   ScriptedServer server([](int, const std::string&) {
     return ScriptedReply{.bytes = "HTTP/1.1 413 Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
                          .close = false};

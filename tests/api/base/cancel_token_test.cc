@@ -1,10 +1,10 @@
 #include "api/base/cancel_token.h"
 
-#include <gtest/gtest.h>
-
 #include <atomic>
 #include <thread>
 #include <utility>
+
+#include <gtest/gtest.h>
 
 namespace tandem {
 namespace {
@@ -31,7 +31,9 @@ TEST(CancelToken, ALateListenerHearsAtOnce) {
 TEST(CancelToken, AListenerThatHasGoneHearsNothing) {
   CancelToken token;
   int calls = 0;
-  { const auto registration = token.OnCancel([&] { ++calls; }); }
+  {
+    const auto registration = token.OnCancel([&] { ++calls; });
+  }
   token.Cancel();
   EXPECT_EQ(calls, 0);
 }

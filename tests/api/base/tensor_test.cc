@@ -1,10 +1,10 @@
 #include "api/base/tensor.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cstdint>
 #include <cstring>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 namespace tandem {
 namespace {

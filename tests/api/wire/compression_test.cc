@@ -1,9 +1,9 @@
 #include "api/wire/compression.h"
 
+#include <random>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <random>
 
 #include "tests/api/wire/mutation.h"
 
@@ -12,7 +12,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::span<const std::byte> AsBytes(const std::string& text) { return std::as_bytes(std::span(text)); }
+std::span<const std::byte> AsBytes(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
 
 std::string AsText(const Result<Bytes>& bytes) {
   if (!bytes) return "error: " + bytes.error().message;
@@ -76,7 +78,8 @@ TEST(Compression, TheLimitItselfIsAllowed) {
 TEST(Compression, RefusesCutCorruptAndFollowedStreams) {
   for (const std::string_view encoding : {"gzip", "deflate"}) {
     const std::string packed = Pack(Noise(5000), encoding);
-    for (const std::size_t keep : {std::size_t{0}, std::size_t{1}, std::size_t{5}, packed.size() / 2, packed.size() - 1}) {
+    for (const std::size_t keep :
+         {std::size_t{0}, std::size_t{1}, std::size_t{5}, packed.size() / 2, packed.size() - 1}) {
       const auto cut = Inflate(AsBytes(packed.substr(0, keep)), encoding, 10'000);
       ASSERT_FALSE(cut) << keep;
       EXPECT_EQ(cut.error().code, ErrorCode::kInvalidArgument);

@@ -1,9 +1,9 @@
 #include "api/wire/grpc_infer.h"
 
+#include <cstring>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <cstring>
 
 #include "api/wire/json_text.h"
 #include "tests/api/wire/mutation.h"

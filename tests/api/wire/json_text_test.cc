@@ -11,7 +11,9 @@ TEST(JsonText, EscapesQuotesBackslashesAndControlCharacters) {
   EXPECT_EQ(JsonString(std::string_view("\0", 1)), R"("\u0000")");
 }
 
-TEST(JsonText, KeepsUtf8AsItIs) { EXPECT_EQ(JsonString("ü→🙂"), "\"ü→🙂\""); }
+TEST(JsonText, KeepsUtf8AsItIs) {
+  EXPECT_EQ(JsonString("ü→🙂"), "\"ü→🙂\"");
+}
 
 TEST(JsonText, ReplacesBytesThatAreNotUtf8) {
   EXPECT_EQ(JsonString("a\xFF\"b"), "\"a\xEF\xBF\xBD\\\"b\"");
@@ -47,7 +49,9 @@ TEST(Excerpt, NeverCutsThroughACharacter) {
 }
 
 TEST(Excerpt, HidesControlCharactersAndInvalidBytes) {
-  EXPECT_EQ(Excerpt("a\nb\xFF"), "a\xEF\xBF\xBD" "b\xEF\xBF\xBD");
+  EXPECT_EQ(Excerpt("a\nb\xFF"),
+            "a\xEF\xBF\xBD"
+            "b\xEF\xBF\xBD");
   EXPECT_TRUE(IsValidUtf8(Excerpt(std::string(300, '\xFE'))));
   EXPECT_LE(Excerpt(std::string(300, '\xFE')).size(), kExcerptBytes);
 }

@@ -33,7 +33,8 @@ dynamic_batching {
 optimization { execution_accelerators {
   gpu_execution_accelerator : [ { name : "tensorrt" parameters { key: "precision_mode" value: "FP16" } } ] } }
 parameters { key: "slo_ms" value: { string_value: "25" } }
-model_warmup [ { name: "w" batch_size: 1 inputs { key: "x" value: { data_type: TYPE_FP32 dims: [ 3, 224, 224 ] zero_data: true } } } ]
+model_warmup [ { name: "w" batch_size: 1
+  inputs { key: "x" value: { data_type: TYPE_FP32 dims: [ 3, 224, 224 ] zero_data: true } } } ]
 model_transaction_policy { decoupled: false }
 response_cache { enable: true }
 )";
@@ -50,8 +51,9 @@ TEST(ModelConfigPbtxt, ReadsWhatRealFilesHold) {
   EXPECT_EQ(config.instance_group(0).kind(), inference::ModelInstanceGroup::KIND_GPU);
   EXPECT_THAT(config.dynamic_batching().preferred_batch_size(), ElementsAre(4, 8));
   EXPECT_EQ(config.dynamic_batching().priority_queue_policy().at(2).max_queue_size(), 3U);
-  EXPECT_EQ(config.optimization().execution_accelerators().gpu_execution_accelerator(0).parameters().at("precision_mode"),
-            "FP16");
+  EXPECT_EQ(
+      config.optimization().execution_accelerators().gpu_execution_accelerator(0).parameters().at("precision_mode"),
+      "FP16");
   EXPECT_EQ(config.parameters().at("slo_ms").string_value(), "25");
   EXPECT_TRUE(config.model_warmup(0).inputs().at("x").zero_data());
 }
@@ -73,7 +75,9 @@ TEST(ModelConfigPbtxt, NamesLineAndColumnOfMalformedText) {
   EXPECT_FALSE(ParseModelConfigPbtxt("input {"));
 }
 
-TEST(ModelConfigPbtxt, AnEmptyFileIsAnEmptyConfiguration) { EXPECT_TRUE(ParseModelConfigPbtxt("")); }
+TEST(ModelConfigPbtxt, AnEmptyFileIsAnEmptyConfiguration) {
+  EXPECT_TRUE(ParseModelConfigPbtxt(""));
+}
 
 TEST(ModelConfigPbtxt, BoundsSizeAndNesting) {
   EXPECT_FALSE(ParseModelConfigPbtxt(std::string(kMaxModelConfigBytes + 1, ' ')));
@@ -98,9 +102,8 @@ TEST(ModelConfigJson, WarnsOfUnknownMembersWithTheirPath) {
       R"({"name":"m","future":{"a":1},"input":[{"name":"x"},{"colour":"red"}],
           "parameters":{"k":{"string_value":"v","extra":2}}})");
   ASSERT_TRUE(parsed) << parsed.error().message;
-  EXPECT_THAT(parsed->warnings,
-              testing::UnorderedElementsAre(HasSubstr("'future'"), HasSubstr("'input[1].colour'"),
-                                            HasSubstr("'parameters[\"k\"].extra'")));
+  EXPECT_THAT(parsed->warnings, testing::UnorderedElementsAre(HasSubstr("'future'"), HasSubstr("'input[1].colour'"),
+                                                              HasSubstr("'parameters[\"k\"].extra'")));
 }
 
 TEST(ModelConfigJson, RefusesMalformedText) {

@@ -20,7 +20,9 @@ inline Bytes ExactBody(std::string_view text) {
   return Bytes::Own(std::move(buffer));
 }
 
-inline Result<InferRequest> DecodeJson(std::string_view json) { return DecodeRestInfer(ExactBody(json), std::nullopt); }
+inline Result<InferRequest> DecodeJson(std::string_view json) {
+  return DecodeRestInfer(ExactBody(json), std::nullopt);
+}
 
 inline Result<InferRequest> DecodeBinary(std::string_view json, std::string_view binary) {
   return DecodeRestInfer(ExactBody(std::string(json) + std::string(binary)), json.size());

@@ -1,8 +1,8 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <limits>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include "api/wire/json_text.h"
 #include "tests/api/wire/rest_bodies.h"
@@ -155,8 +155,8 @@ TEST(JsonData, MayComeBeforeTheMembersThatDescribeIt) {
 }
 
 TEST(JsonData, RefusesMalformedArrays) {
-  for (const std::string_view data : {"[1,]", "[,1]", "[1 1]", "[1,,1]", "[01]", "[1.]", "[.5]", "[+1]", "[1e]", "[0x1]",
-                                      "[1", "[1}", "[--1]", "[1.5.2]", "[1a]"}) {
+  for (const std::string_view data : {"[1,]", "[,1]", "[1 1]", "[1,,1]", "[01]", "[1.]", "[.5]", "[+1]", "[1e]",
+                                      "[0x1]", "[1", "[1}", "[--1]", "[1.5.2]", "[1a]"}) {
     EXPECT_THAT(Refusal("FP32", "[1]", data), Not(IsEmpty())) << data;
   }
 }

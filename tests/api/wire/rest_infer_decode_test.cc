@@ -15,7 +15,9 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-std::string Refusal(std::string_view json) { return RefusalOf(DecodeJson(json)); }
+std::string Refusal(std::string_view json) {
+  return RefusalOf(DecodeJson(json));
+}
 
 constexpr std::string_view kBinaryJson =
     R"({"inputs":[{"name":"a","shape":[2],"datatype":"INT16","parameters":{"binary_data_size":4}},)"
@@ -39,12 +41,32 @@ TEST(RestInferDecode, ReadsAWholeRequest) {
 }
 
 TEST(RestInferDecode, RefusesBodiesThatAreNotOneJsonObject) {
-  for (const std::string_view json :
-       {"", " ", "null", "[]", "1", "\"text\"", "{", "}", "{\"inputs\":[]", "{\"inputs\":[]}}", "{\"inputs\":[]} x",
-        "{\"inputs\":[]} {}", "{\"inputs\":[],}", "{inputs:[]}", "{'inputs':[]}", "{\"inputs\" []}", "{\"inputs\":[]]",
-        "{\"inputs\":[],\"a\":}", "{\"inputs\":[],\"a\":tru}", "{\"inputs\":[],\"a\":nul}",
-        "{\"inputs\":[],\"a\":[1,]}", "{\"inputs\":[],\"a\":\"\\x\"}", "{\"inputs\":[],\"a\":{\"b\" 1}}",
-        "{\"inputs\":[],\"a\":01}", "{\"inputs\":[],\"a\":\"line\nbreak\"}", "{\"inputs\":[], \"a\":\"open}"}) {
+  for (const std::string_view json : {"",
+                                      " ",
+                                      "null",
+                                      "[]",
+                                      "1",
+                                      "\"text\"",
+                                      "{",
+                                      "}",
+                                      "{\"inputs\":[]",
+                                      "{\"inputs\":[]}}",
+                                      "{\"inputs\":[]} x",
+                                      "{\"inputs\":[]} {}",
+                                      "{\"inputs\":[],}",
+                                      "{inputs:[]}",
+                                      "{'inputs':[]}",
+                                      "{\"inputs\" []}",
+                                      "{\"inputs\":[]]",
+                                      "{\"inputs\":[],\"a\":}",
+                                      "{\"inputs\":[],\"a\":tru}",
+                                      "{\"inputs\":[],\"a\":nul}",
+                                      "{\"inputs\":[],\"a\":[1,]}",
+                                      "{\"inputs\":[],\"a\":\"\\x\"}",
+                                      "{\"inputs\":[],\"a\":{\"b\" 1}}",
+                                      "{\"inputs\":[],\"a\":01}",
+                                      "{\"inputs\":[],\"a\":\"line\nbreak\"}",
+                                      "{\"inputs\":[], \"a\":\"open}"}) {
     EXPECT_THAT(Refusal(json), Not(IsEmpty())) << json;
   }
 }
@@ -68,7 +90,8 @@ TEST(RestInferDecode, RefusesDuplicateKeysAndNamesThem) {
   EXPECT_THAT(Refusal(R"({"inputs":[],"note":1,"note":2})"), HasSubstr("'note'"));
   EXPECT_THAT(Refusal(R"({"inputs":[],"i\u0064":"a","id":"b"})"), HasSubstr("'id'"));
   EXPECT_THAT(Refusal(R"({"inputs":[{"name":"x","name":"y"}]})"), HasSubstr("'name' in inputs[0]"));
-  EXPECT_THAT(Refusal(R"({"inputs":[],"parameters":{"priority":1,"priority":2}})"), HasSubstr("'priority' in parameters"));
+  EXPECT_THAT(Refusal(R"({"inputs":[],"parameters":{"priority":1,"priority":2}})"),
+              HasSubstr("'priority' in parameters"));
   std::string many = R"({"inputs":[],)";
   for (int i = 0; i < 50; ++i) many += std::format("\"key{}\":0,", i);
   EXPECT_THAT(Refusal(many + R"("key3":0})"), HasSubstr("'key3'"));
@@ -178,7 +201,10 @@ TEST(RestInferBinary, ChecksTheInnerLengthsOfBytes) {
   const auto good = decode(std::string_view("\x01\0\0\0a\0\0\0\0", 9));
   ASSERT_TRUE(good) << good.error().message;
   EXPECT_THAT(StringsOf(good), ElementsAre("a", ""));
-  EXPECT_THAT(RefusalOf(decode(std::string_view("\xFF\xFF\xFF\xFF" "a\0\0\0\0", 9))), HasSubstr("4294967295"));
+  EXPECT_THAT(RefusalOf(decode(std::string_view("\xFF\xFF\xFF\xFF"
+                                                "a\0\0\0\0",
+                                                9))),
+              HasSubstr("4294967295"));
   EXPECT_THAT(RefusalOf(decode(std::string_view("\x01\0\0\0a\0\0", 7))), HasSubstr("cut off"));
 }
 
@@ -193,8 +219,8 @@ TEST(RestInferBinary, ChecksTheLengthHeaderAgainstTheBody) {
 
 TEST(RestInferBinary, TakesExactlyOneSourcePerInput) {
   const auto refusal = [](std::string_view members) {
-    return RefusalOf(DecodeBinary(
-        std::format(R"({{"inputs":[{{"name":"x","shape":[1],"datatype":"UINT8",{}}}]}})", members), "1"));
+    return RefusalOf(
+        DecodeBinary(std::format(R"({{"inputs":[{{"name":"x","shape":[1],"datatype":"UINT8",{}}}]}})", members), "1"));
   };
   EXPECT_THAT(refusal(R"("data":[1],"parameters":{"binary_data_size":1})"), HasSubstr("more than one"));
   EXPECT_THAT(refusal(R"("parameters":{"binary_data_size":1,"shared_memory_region":"r","shared_memory_byte_size":1})"),

@@ -1,10 +1,10 @@
 #include "api/wire/rest_infer_encode.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cstring>
 #include <limits>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 namespace tandem {
 namespace {
@@ -74,12 +74,10 @@ TEST(RestInferEncode, EachOutputMayOverrideTheRequestsForm) {
 TEST(RestInferEncode, DescribesOutputsInSharedMemoryWithoutTheirData) {
   const std::vector<RequestedOutput> requested = {
       {.name = "y", .shared = SharedRange{.region = "r", .offset = 64, .byte_size = 100}}};
-  const auto encoded =
-      EncodeRestInfer(Answer({MakeTensor<float>("y", DataType::kFp32, {2}, {1, 2})}), requested, true);
+  const auto encoded = EncodeRestInfer(Answer({MakeTensor<float>("y", DataType::kFp32, {2}, {1, 2})}), requested, true);
   ASSERT_TRUE(encoded);
-  EXPECT_THAT(encoded->json,
-              HasSubstr(R"("parameters":{"shared_memory_region":"r","shared_memory_offset":64,)"
-                        R"("shared_memory_byte_size":8}}])"));
+  EXPECT_THAT(encoded->json, HasSubstr(R"("parameters":{"shared_memory_region":"r","shared_memory_offset":64,)"
+                                       R"("shared_memory_byte_size":8}}])"));
   EXPECT_TRUE(encoded->parts.empty());
 }
 

@@ -18,8 +18,8 @@ Result<InferRequest> WithOutput(std::string_view parameters) {
 }
 
 Result<InferRequest> WithInput(std::string_view parameters) {
-  return DecodeJson(std::format(
-      R"({{"inputs":[{{"name":"x","shape":[2],"datatype":"FP32","parameters":{{{}}}}}]}})", parameters));
+  return DecodeJson(
+      std::format(R"({{"inputs":[{{"name":"x","shape":[2],"datatype":"FP32","parameters":{{{}}}}}]}})", parameters));
 }
 
 TEST(RestParameters, ReadsPriorityTimeoutAndSlo) {
@@ -32,7 +32,9 @@ TEST(RestParameters, ReadsPriorityTimeoutAndSlo) {
   EXPECT_EQ(WithParameters(R"("priority":18446744073709551615)")->priority, UINT64_MAX);
 }
 
-TEST(RestParameters, ATimeoutOfZeroMeansNone) { EXPECT_EQ(WithParameters(R"("timeout":0)")->timeout, std::nullopt); }
+TEST(RestParameters, ATimeoutOfZeroMeansNone) {
+  EXPECT_EQ(WithParameters(R"("timeout":0)")->timeout, std::nullopt);
+}
 
 TEST(RestParameters, AnEndlessTimeoutStaysWithinWhatClocksCanAdd) {
   const auto result = WithParameters(R"("timeout":18446744073709551615)");
@@ -89,8 +91,7 @@ TEST(RestParameters, ReadsOutputParameters) {
 }
 
 TEST(RestParameters, ReadsSharedMemoryOfInputsAndOutputs) {
-  const auto input = WithInput(
-      R"("shared_memory_region":"r","shared_memory_offset":16,"shared_memory_byte_size":8)");
+  const auto input = WithInput(R"("shared_memory_region":"r","shared_memory_offset":16,"shared_memory_byte_size":8)");
   ASSERT_TRUE(input) << input.error().message;
   ASSERT_TRUE(input->inputs[0].shared);
   EXPECT_EQ(input->inputs[0].shared->region, "r");
@@ -111,9 +112,8 @@ TEST(RestParameters, RefusesHalfDescribedSharedMemory) {
 }
 
 TEST(RestParameters, RefusesClassificationIntoSharedMemory) {
-  EXPECT_THAT(
-      RefusalOf(WithOutput(R"("classification":1,"shared_memory_region":"r","shared_memory_byte_size":8)")),
-      HasSubstr("classification"));
+  EXPECT_THAT(RefusalOf(WithOutput(R"("classification":1,"shared_memory_region":"r","shared_memory_byte_size":8)")),
+              HasSubstr("classification"));
 }
 
 }  // namespace

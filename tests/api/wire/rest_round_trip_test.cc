@@ -1,10 +1,10 @@
-#include <gtest/gtest.h>
-#include <rapidcheck.h>
-#include <rapidcheck/gtest.h>
-
 #include <cmath>
 #include <cstring>
 #include <random>
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
 
 #include "api/wire/json_text.h"
 #include "api/wire/rest_infer_encode.h"
@@ -15,7 +15,8 @@ namespace tandem {
 namespace {
 
 Shape AnyShape() {
-  const auto dims = *rc::gen::resize(4, rc::gen::container<std::vector<std::int64_t>>(rc::gen::inRange<std::int64_t>(0, 5)));
+  const auto dims =
+      *rc::gen::resize(4, rc::gen::container<std::vector<std::int64_t>>(rc::gen::inRange<std::int64_t>(0, 5)));
   return Shape(dims.begin(), dims.begin() + std::min<std::ptrdiff_t>(4, std::ssize(dims)));
 }
 

@@ -9,8 +9,8 @@ namespace tandem::grpc_front {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 TEST(ControlMessages, ModelMetadataShowsVersionsPlatformAndShapesWithTheBatchDimension) {
   const auto servable = tandem::testing::MakeServable("pair", {.max_batch_size = 8});
@@ -72,7 +72,7 @@ TEST(ControlMessages, LoadTakesConfigurationAndFiles) {
   const auto options = TakeLoadOptions(message);
   ASSERT_TRUE(options);
   EXPECT_EQ(options->config_json, "{}");
-  EXPECT_THAT(options->files, ElementsAre(testing::Pair("1/model.onnx", "bytes")));
+  EXPECT_THAT(options->files, ElementsAre(::testing::Pair("1/model.onnx", "bytes")));
 }
 
 TEST(ControlMessages, LoadRefusesParametersOfTheWrongKindOrName) {

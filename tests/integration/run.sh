@@ -1,0 +1,71 @@
+#!/bin/bash
+# Runs the integration tests inside the environment (./tandem shell -- tests/integration/run.sh …):
+#   run.sh [MODULE…] [-k PATTERN]     all modules, or those named (hostile_http_test, or hostile for all that begin so)
+# TANDEM_BINARY names the program to test; by default that of the release preset.
+set -euo pipefail
+
+HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+if [[ -z ${TANDEM_CACHE:-} && -n ${CCACHE_DIR:-} ]]; then TANDEM_CACHE=$(dirname "$CCACHE_DIR"); fi
+CACHE=${TANDEM_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tandem}
+
+die() {
+  printf 'integration tests: %s\n' "$@" >&2
+  exit 1
+}
+
+# folder_for NAME FILE: where what FILE lists is kept. Another Python or another list is another folder.
+folder_for() {
+  local key
+  key=$({ cat "$HERE/$2" && python3 --version; } | sha256sum | cut -c1-12)
+  printf '%s/%s-%s\n' "$CACHE" "$1" "$key"
+}
+
+make_venv() {
+  python3 -m venv "$1" && "$1/bin/python" -m pip install --quiet --no-deps --only-binary :all: -r "$HERE/requirements.txt"
+}
+
+make_perf_analyzer() {
+  local wheels=$1.wheels wheel
+  "$VENV/bin/python" -m pip download --quiet --no-deps --only-binary :all: -d "$wheels" \
+    -r "$HERE/perf_analyzer_requirements.txt" || return 1
+  for wheel in "$wheels"/*.whl; do python3 -m zipfile -e "$wheel" "$1" || return 1; done
+  chmod +x "$1"/*/data/bin/perf_analyzer
+  rm -rf "$wheels"
+}
+
+# provide FOLDER MAKER: FOLDER is there and whole afterwards. Made aside and renamed; one maker at a time.
+provide() {
+  local folder=$1 maker=$2 aside=$1.partial fd
+  [[ ! -d $folder ]] || return 0
+  mkdir -p "$CACHE"
+  exec {fd}>"$folder.lock"
+  flock "$fd"
+  if [[ ! -d $folder ]]; then
+    printf 'integration tests: fetching packages into %s\n' "$folder" >&2
+    rm -rf "$aside" "$aside.wheels"
+    "$maker" "$aside" {fd}>&- || die "the packages could not be fetched; is PyPI (or PIP_INDEX_URL) in reach?"
+    mv "$aside" "$folder"
+  fi
+  exec {fd}>&-
+}
+
+modules=() options=()
+while (($# > 0)); do
+  case $1 in
+    -k) options+=("$1" "${2:?-k needs a pattern}") && shift ;;
+    *) mapfile -t -O "${#modules[@]}" modules < <(cd "$HERE" && ls -1 "$1"*_test.py "$1.py" 2>/dev/null | sed 's/\.py$//') ;;
+  esac
+  shift
+done
+((${#modules[@]} > 0)) || mapfile -t modules < <(cd "$HERE" && ls -1 ./*_test.py | sed 's/^\.\///; s/\.py$//')
+
+VENV=$(folder_for venv requirements.txt)
+provide "$VENV" make_venv
+if [[ " ${modules[*]} " == *" perf_analyzer_test "* ]]; then
+  PERF_ANALYZER=$(folder_for perf-analyzer perf_analyzer_requirements.txt)
+  provide "$PERF_ANALYZER" make_perf_analyzer
+  export PERF_ANALYZER
+fi
+# The asyncio client and pip look at proxies; the servers are on this machine.
+export no_proxy=127.0.0.1,localhost NO_PROXY=127.0.0.1,localhost PYTHONDONTWRITEBYTECODE=1
+exec "$VENV/bin/python" "$HERE/run_tests.py" "${modules[@]}" "${options[@]}"

@@ -1,0 +1,230 @@
+"""Starts the real server for a test, and tells what became of it."""
+import http.client
+import json
+import os
+import pathlib
+import resource
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BINARY = pathlib.Path(os.environ.get("TANDEM_BINARY", ROOT / "build/release/bin/tandem")).resolve()
+# Sanitizers cost time, memory and address space: limits that a release build keeps are not asked of them.
+SANITIZED = any(word in str(BINARY) for word in ("asan", "tsan"))
+PATIENCE = 60 * (4 if SANITIZED else 1)  # Seconds until something that must happen is given up.
+
+
+def until(condition, what, seconds=PATIENCE):
+    """Waits for `condition()` to be true, and returns its value."""
+    end = time.monotonic() + seconds
+    while not (value := condition()):
+        if time.monotonic() > end:
+            raise AssertionError(f"waited {seconds} s in vain: {what}")
+        time.sleep(0.01)
+    return value
+
+
+class Answer:
+    """An HTTP answer."""
+
+    def __init__(self, status, headers, body):
+        self.status, self.headers, self.body = status, headers, body
+
+    def json(self):
+        return json.loads(self.body)
+
+    @property
+    def error(self):
+        return self.json()["error"]
+
+    def __repr__(self):
+        return f"{self.status} {self.body[:300]!r}"
+
+
+class Server:
+    """One `tandem serve` on ports of its own. Use as a context manager, or stop() it."""
+
+    def __init__(self, repository, *flags, open_files=None, environment=None, wait=True, tls=None):
+        self.folder = tempfile.TemporaryDirectory(prefix="tandem-server-")
+        folder = pathlib.Path(self.folder.name)
+        self.log_file = folder / "log"
+        self.tls = tls
+        ports_file = folder / "ports"
+        command = [BINARY, "serve", "--model-repository", repository, "--http-port", "0", "--grpc-port", "0",
+                   "--metrics-port", "0", "--ports-file", ports_file, *flags]
+        settings = {key: value for key, value in os.environ.items() if not key.startswith("TANDEM_")}
+        settings.setdefault("TSAN_OPTIONS", "ignore_noninstrumented_modules=1:halt_on_error=1")
+        settings.update(environment or {})
+
+        def limit():
+            if open_files:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (open_files, open_files))
+
+        with open(self.log_file, "wb") as log:
+            self.process = subprocess.Popen([str(part) for part in command], stdout=log, stderr=log, cwd=folder,
+                                            env=settings, preexec_fn=limit)
+        try:
+            if wait:
+                self._wait_ready(ports_file)
+        except BaseException:
+            self.stop()
+            raise
+
+    def _wait_ready(self, ports_file):
+        def ports():
+            self.check_alive()
+            try:
+                return json.loads(ports_file.read_text())
+            except (OSError, ValueError):
+                return None
+
+        found = until(ports, "the server writes its ports")
+        self.http_port, self.grpc_port, self.metrics_port = found["http"], found["grpc"], found["metrics"]
+        self.http, self.grpc = f"127.0.0.1:{self.http_port}", f"127.0.0.1:{self.grpc_port}"
+        until(lambda: self.check_alive() or self._is_ready(), "the server is ready")
+
+    def _is_ready(self):
+        if self.http_port and not self.tls:
+            return self.call("GET", "/v2/health/ready").status == 200
+        return " ready " in self.log()
+
+    # ------------------------------------------------------------------ asking
+
+    def call(self, method, path, body=None, headers=None, port=None, timeout=PATIENCE):
+        """One request on a fresh connection."""
+        body = json.dumps(body).encode() if isinstance(body, (dict, list)) else body
+        connection = http.client.HTTPConnection("127.0.0.1", port or self.http_port, timeout=timeout)
+        try:
+            connection.request(method, path, body, headers or {})
+            answer = connection.getresponse()
+            return Answer(answer.status, answer.headers, answer.read())
+        finally:
+            connection.close()
+
+    def statistics(self, model, version="1"):
+        """The statistics of one version, as REST gives them."""
+        return self.call("GET", f"/v2/models/{model}/versions/{version}/stats").json()["model_stats"][0]
+
+    def metric(self, line_start):
+        """The value of the one sample whose line begins so; 0 when there is none."""
+        for line in self.call("GET", "/metrics").body.decode().splitlines():
+            if line.startswith(line_start):
+                return float(line.rsplit(" ", 1)[1])
+        return 0
+
+    # ------------------------------------------------------------------ the process
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def check_alive(self):
+        if (code := self.process.poll()) is not None:
+            raise AssertionError(f"the server has gone, exit code {code}; its log ends:\n{self.log_tail()}")
+
+    def open_files(self):
+        return len(os.listdir(f"/proc/{self.pid}/fd"))
+
+    def threads(self):
+        return len(os.listdir(f"/proc/{self.pid}/task"))
+
+    def resident_bytes(self):
+        for line in pathlib.Path(f"/proc/{self.pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) * 1024
+        raise AssertionError("the server has gone")
+
+    def cpu_seconds(self):
+        fields = pathlib.Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def wait(self, seconds=PATIENCE):
+        """The exit code."""
+        return self.process.wait(seconds)
+
+    def stop(self):
+        """Ends the server if it still runs; the exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        self.last_log = self.log()
+        self.folder.cleanup()
+        return self.process.returncode
+
+    def log(self):
+        return self.log_file.read_text(errors="replace") if self.log_file.exists() else self.last_log
+
+    def log_tail(self, lines=12):
+        return "\n".join("    " + line[:300] for line in self.log().splitlines()[-lines:])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+
+def tandem(*arguments, environment=None, timeout=PATIENCE):
+    """Runs the program to its end."""
+    settings = {key: value for key, value in os.environ.items() if not key.startswith("TANDEM_")}
+    settings.update(environment or {})
+    return subprocess.run([str(BINARY), *map(str, arguments)], capture_output=True, text=True, timeout=timeout,
+                          env=settings, stdin=subprocess.DEVNULL)
+
+
+class TandemTest(unittest.TestCase):
+    """A test with a temporary folder and servers that are stopped after it. The runner prints their logs on failure."""
+
+    longMessage = True
+
+    def setUp(self):
+        self.servers = []
+        self.folder = self._folder(self.addCleanup)
+
+    @staticmethod
+    def _folder(cleanup):
+        folder = tempfile.TemporaryDirectory(prefix="tandem-test-")
+        cleanup(folder.cleanup)
+        return pathlib.Path(folder.name)
+
+    def start(self, repository, *flags, **options):
+        server = Server(repository, *flags, **options)
+        self.servers.append(server)
+        self.addCleanup(server.stop)
+        return server
+
+    def logs(self):
+        shared = getattr(self, "server", None)
+        return [server.log_tail() for server in [*getattr(self, "servers", []), *([shared] if shared else [])]]
+
+
+class SharedServerTest(TandemTest):
+    """All tests of a class ask one server, which must live through them."""
+
+    flags = ()
+    server_options = {}
+
+    @classmethod
+    def fill(cls, repository):
+        """Puts models into the repository before the server starts."""
+        raise NotImplementedError
+
+    @classmethod
+    def setUpClass(cls):
+        cls.repository = cls._folder(cls.addClassCleanup)
+        cls.fill(cls.repository)
+        cls.server = Server(cls.repository, *cls.flags, **cls.server_options)
+        cls.addClassCleanup(cls.server.stop)
+
+    def tearDown(self):
+        self.server.check_alive()
