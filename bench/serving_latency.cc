@@ -135,7 +135,7 @@ Result<std::vector<Row>> MeasureTinyModel(const ServingContext& context, const S
   rows.push_back(MakeRow("p50", "tiny, REST binary, 1 connection", "µs", p50[1]));
   rows.push_back(MakeRow("p50", "tiny, gRPC, 1 call at once", "µs", p50[2]));
   TANDEM_ASSIGN(auto throughput, TinyThroughput(context, server, request, bare.inputs));
-  rows.append_range(std::move(throughput));
+  std::ranges::move(throughput, std::back_inserter(rows));
   return rows;
 }
 
@@ -156,7 +156,7 @@ Result<std::vector<Row>> MeasureSqueezenet(const ServingContext& context, const 
   rows.push_back(MakeRow("p50", std::format("squeezenet, REST binary, {}", threads), "ms", p50[1]));
   rows.push_back(MakeRow("p50", std::format("squeezenet, bare with spinning threads, {}", threads), "ms", p50[2]));
   TANDEM_ASSIGN(auto json, MeasureJson(context, server, bare.inputs));
-  rows.append_range(std::move(json));
+  std::ranges::move(json, std::back_inserter(rows));
   return rows;
 }
 
