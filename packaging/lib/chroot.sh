@@ -99,7 +99,7 @@ enter_chroot() {
   case $command in
     build) exit 0 ;;
     run | built) exec "$HERE/build/$preset/bin/tandem" "$@" ;;
-    bench) exec "$HERE/build/$preset/bin/tandem" bench "$@" ;;
+    bench) exec "$HERE/build/$preset/bin/tandem-bench" "$@" ;;
     test) exec "$root/usr/bin/ctest" --test-dir "$HERE/build/$preset" --output-on-failure -j"$(nproc)" "$@" ;;
   esac
 }

@@ -23,8 +23,8 @@ case $command in
     ;;
   built) exec "$binaries/bin/tandem" "$@" ;;
   bench)
-    build "$preset" all
-    exec "$binaries/bin/tandem" bench "$@"
+    build "$preset" tandem-bench
+    exec "$binaries/bin/tandem-bench" "$@"
     ;;
   test)
     build "$preset" all
