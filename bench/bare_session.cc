@@ -28,7 +28,9 @@ BareSession::BareSession(std::unique_ptr<Parts> parts) : parts_(std::move(parts)
 
 BareSession::~BareSession() = default;
 
-const ModelSignature& BareSession::signature() const { return parts_->signature; }
+const ModelSignature& BareSession::signature() const {
+  return parts_->signature;
+}
 
 Result<std::unique_ptr<BareSession>> BareSession::Load(std::shared_ptr<const OrtEnvironment> environment,
                                                        const std::filesystem::path& model, BareThreads threads,
@@ -48,7 +50,8 @@ Result<std::unique_ptr<BareSession>> BareSession::Load(std::shared_ptr<const Ort
   TANDEM_TRY(CheckOrt(api, api.CreateSession(env, model.c_str(), raw_options, &session), "CreateSession"));
   parts->session = OrtPtr<OrtSession>(session, {api.ReleaseSession});
   OrtMemoryInfo* memory = nullptr;
-  TANDEM_TRY(CheckOrt(api, api.CreateCpuMemoryInfo(OrtArenaAllocator, OrtMemTypeDefault, &memory), "CreateCpuMemoryInfo"));
+  TANDEM_TRY(
+      CheckOrt(api, api.CreateCpuMemoryInfo(OrtArenaAllocator, OrtMemTypeDefault, &memory), "CreateCpuMemoryInfo"));
   parts->memory = OrtPtr<OrtMemoryInfo>(memory, {api.ReleaseMemoryInfo});
   TANDEM_ASSIGN(SessionSignature signature, ReadSignature(api, session, model.filename().string(), {}));
   parts->signature = std::move(signature.signature);
@@ -67,11 +70,11 @@ Status BareSession::SetInputs(std::vector<Tensor> inputs) {
     OrtValue* value = nullptr;
     // ONNX Runtime reads inputs only; its interface has no const here.
     auto* data = const_cast<std::byte*>(tensor.data.view.data());
-    TANDEM_TRY(CheckOrt(api,
-                        api.CreateTensorWithDataAsOrtValue(parts_->memory.get(), data, tensor.data.size(),
-                                                           tensor.shape.data(), tensor.shape.size(),
-                                                           ElementTypeOf(tensor.type), &value),
-                        "CreateTensorWithDataAsOrtValue"));
+    TANDEM_TRY(
+        CheckOrt(api,
+                 api.CreateTensorWithDataAsOrtValue(parts_->memory.get(), data, tensor.data.size(), tensor.shape.data(),
+                                                    tensor.shape.size(), ElementTypeOf(tensor.type), &value),
+                 "CreateTensorWithDataAsOrtValue"));
     parts_->values.emplace_back(value, OrtRelease<OrtValue>{api.ReleaseValue});
     parts_->input_values.push_back(value);
     parts_->input_names.push_back(tensor.name.c_str());

@@ -1,13 +1,13 @@
 #include "bench/http_call.h"
 
+#include <array>
+#include <cerrno>
+#include <cstring>
+
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
-
-#include <array>
-#include <cerrno>
-#include <cstring>
 
 #include "loadgen/http_response_reader.h"
 #include "loadgen/infer_request_bytes.h"

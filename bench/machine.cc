@@ -1,12 +1,12 @@
 #include "bench/machine.h"
 
-#include <sched.h>
-#include <sys/utsname.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <string_view>
+
+#include <sched.h>
+#include <sys/utsname.h>
 
 namespace tandem::bench {
 namespace {
@@ -35,7 +35,9 @@ std::string FirstLine(const std::filesystem::path& file) {
   return std::string(Trim(line));
 }
 
-std::string OrUnknown(std::string text) { return text.empty() ? "unknown" : text; }
+std::string OrUnknown(std::string text) {
+  return text.empty() ? "unknown" : text;
+}
 
 bool IsCommit(std::string_view text) {
   return text.size() >= 40 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;

@@ -1,9 +1,5 @@
 // tandem-bench: makes the figures that the documentation shows. Run as `./tandem bench …`.
 
-#include <signal.h>
-#include <unistd.h>
-
-#include <CLI/CLI.hpp>
 #include <atomic>
 #include <cstdio>
 #include <exception>
@@ -11,6 +7,10 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+
+#include <CLI/CLI.hpp>
+#include <signal.h>
+#include <unistd.h>
 
 #include "bench/report.h"
 #include "bench/serving.h"
@@ -26,7 +26,9 @@ constexpr int kUsage = 2;
 
 std::atomic<bool> stop{false};
 
-void OnSignal(int) { stop = true; }
+void OnSignal(int) {
+  stop = true;
+}
 
 int Complain(const std::string& message) {
   std::fprintf(stderr, "tandem bench: %s\n", message.c_str());
@@ -41,11 +43,9 @@ void Say(std::string_view text) {
 }
 
 int Serving(ServingOptions options, const std::string& json_file) {
-  std::ofstream json;
-  if (!json_file.empty()) {
-    // Opened first: minutes of measuring must not end at a path that cannot be written.
-    json.open(json_file, std::ios::trunc);
-    if (!json) return Complain("--json '" + json_file + "' cannot be written");
+  // Minutes of measuring must not end at a path that cannot be written; what the file holds stays until then.
+  if (!json_file.empty() && !std::ofstream(json_file, std::ios::app)) {
+    return Complain("--json '" + json_file + "' cannot be written");
   }
   signal(SIGINT, OnSignal);
   signal(SIGTERM, OnSignal);
@@ -57,6 +57,7 @@ int Serving(ServingOptions options, const std::string& json_file) {
   if (!report) return Complain(report.error().message);
   std::fputs(tandem::bench::ReportMarkdown(*report).c_str(), stdout);
   if (!json_file.empty()) {
+    std::ofstream json(json_file, std::ios::trunc);
     json << tandem::bench::ReportJson(*report);
     if (!json.flush()) return Complain("--json '" + json_file + "' cannot be written");
   }
@@ -95,10 +96,11 @@ int main(int argc, char** argv) {
   CLI::App app{"tandem bench: makes the figures, side by side, with their spread"};
   app.name("tandem bench");
   app.require_subcommand(1);
-  app.footer("Examples:\n"
-             "  tandem bench serving --quick\n"
-             "  tandem bench serving --json serving.json\n"
-             "  tandem bench check serving.json");
+  app.footer(
+      "Examples:\n"
+      "  tandem bench serving --quick\n"
+      "  tandem bench serving --json serving.json\n"
+      "  tandem bench check serving.json");
   ServingOptions options;
   options.program = OwnFolder() / "tandem";
   options.squeezenet = "/usr/share/libonnx-testdata/data/light/light_squeezenet.onnx";

@@ -1,12 +1,12 @@
 #include "bench/report.h"
 
-#include <json/json.h>
-
 #include <algorithm>
 #include <cassert>
 #include <cmath>
 #include <format>
 #include <memory>
+
+#include <json/json.h>
 
 #include "api/wire/json_text.h"
 
@@ -14,9 +14,13 @@ namespace tandem::bench {
 namespace {
 
 // Six figures are more than any measurement here is good for.
-std::string Number(double value) { return std::isfinite(value) ? std::format("{:.6g}", value) : "null"; }
+std::string Number(double value) {
+  return std::isfinite(value) ? std::format("{:.6g}", value) : "null";
+}
 
-std::string Number(const std::optional<double>& value) { return value ? Number(*value) : "null"; }
+std::string Number(const std::optional<double>& value) {
+  return value ? Number(*value) : "null";
+}
 
 // For people: at most four significant figures, never as 1e+04.
 std::string Short(double value) {
@@ -24,7 +28,9 @@ std::string Short(double value) {
   return std::format("{:.4g}", value);
 }
 
-std::string BetterName(Better better) { return better == Better::kLower ? "lower" : "higher"; }
+std::string BetterName(Better better) {
+  return better == Better::kLower ? "lower" : "higher";
+}
 
 std::string RowJson(const Row& row) {
   return std::format(
@@ -153,7 +159,9 @@ std::string ReportMarkdown(const Report& report) {
     };
     out += std::format("| {} | {} | {} {} | {} – {} | {} | {} | {} |\n", row.metric, row.cell, Short(row.value),
                        row.unit, Short(row.low), Short(row.high), goal(row.must), goal(row.aim),
-                       !row.must ? "" : Met(row) ? "yes" : "**no**");
+                       !row.must  ? ""
+                       : Met(row) ? "yes"
+                                  : "**no**");
   }
   return out;
 }

@@ -1,5 +1,12 @@
 #include "bench/server_process.h"
 
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <thread>
+
 #include <fcntl.h>
 #include <json/json.h>
 #include <signal.h>
@@ -7,13 +14,6 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <iterator>
-#include <sstream>
-#include <thread>
 
 #include "api/base/clock.h"
 #include "bench/http_call.h"
@@ -30,6 +30,8 @@ constexpr auto kTimeToStop = 10s;
 [[noreturn]] void BecomeServer(const char* const* arguments, int log, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(127);
+  // Ctrl-C is for us alone: a server that goes away in the middle of a window would look like a failure.
+  setpgid(0, 0);
   const int null = open("/dev/null", O_RDWR);
   dup2(null, STDIN_FILENO);
   dup2(null, STDOUT_FILENO);
@@ -60,13 +62,20 @@ Result<std::unique_ptr<ServerProcess>> ServerProcess::Start(const ServerCommand&
     return Fail(ErrorCode::kNotFound, "there is no program '{}'; build the target tandem", command.program.string());
   }
   TANDEM_ASSIGN(auto folder, TemporaryFolder::Make());
-  std::vector<std::string> words = {command.program.string(), "serve",
-                                    "--model-repository",     command.repository.string(),
-                                    "--http-port",            "0",
-                                    "--grpc-port",            "0",
-                                    "--metrics-port",         "0",
-                                    "--ports-file",           (folder->path() / "ports.json").string(),
-                                    "--log-level",            "warning"};
+  std::vector<std::string> words = {command.program.string(),
+                                    "serve",
+                                    "--model-repository",
+                                    command.repository.string(),
+                                    "--http-port",
+                                    "0",
+                                    "--grpc-port",
+                                    "0",
+                                    "--metrics-port",
+                                    "0",
+                                    "--ports-file",
+                                    (folder->path() / "ports.json").string(),
+                                    "--log-level",
+                                    "warning"};
   words.insert(words.end(), command.flags.begin(), command.flags.end());
   std::vector<const char*> arguments;
   for (const std::string& word : words) arguments.push_back(word.c_str());

@@ -1,13 +1,13 @@
 #pragma once
 
-#include <sys/types.h>
-
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include <sys/types.h>
 
 #include "api/base/result.h"
 
@@ -34,8 +34,8 @@ struct ServerCommand {
   std::vector<std::string> flags;    // Beyond those that the process needs to be found.
 };
 
-// `tandem serve` as a process of its own, on free ports of the loopback. Ended with SIGTERM by the destructor, and by the
-// kernel should this process die first. Used by one thread, which must live as long as the server should.
+// `tandem serve` as a process of its own, on free ports of the loopback. Ended with SIGTERM by the destructor, and by
+// the kernel should this process die first. Used by one thread, which must live as long as the server should.
 class ServerProcess {
  public:
   // Starts it and waits until it says that it is ready.

@@ -1,9 +1,8 @@
 #include "bench/serving.h"
 
 #include <algorithm>
-#include <iterator>
-
 #include <exception>
+#include <iterator>
 
 #include "api/base/clock.h"
 #include "bench/machine.h"
@@ -44,7 +43,7 @@ Result<Report> RunServing(const ServingOptions& options) {
   TANDEM_TRY(WriteRepositories(context, options.squeezenet));
 
   Report report;
-  report.scenario = options.quick ? "serving (quick)" : "serving";
+  report.scenario = "serving";
   report.date = IsoDate(RealClock::Instance().WallNow());
   report.commit = CommitOf(options.source);
   report.machine = DescribeMachine();

@@ -1,8 +1,8 @@
 // The parts of `bench serving` that measure what a server costs while nobody asks for anything.
 
-#include <sys/resource.h>
-
 #include <algorithm>
+
+#include <sys/resource.h>
 
 #include "bench/http_call.h"
 #include "bench/serving_parts.h"

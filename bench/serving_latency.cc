@@ -14,11 +14,21 @@ namespace {
 
 constexpr int kManyUsers = 16;
 
-double Us(std::chrono::nanoseconds time) { return static_cast<double>(time.count()) / 1e3; }
-double Ms(std::chrono::nanoseconds time) { return static_cast<double>(time.count()) / 1e6; }
-double Minus(double a, double b) { return a - b; }
-double Over(double a, double b) { return a / b; }
-double PercentOf(double a, double b) { return 100 * a / b; }
+double Us(std::chrono::nanoseconds time) {
+  return static_cast<double>(time.count()) / 1e3;
+}
+double Ms(std::chrono::nanoseconds time) {
+  return static_cast<double>(time.count()) / 1e6;
+}
+double Minus(double a, double b) {
+  return a - b;
+}
+double Over(double a, double b) {
+  return a / b;
+}
+double PercentOf(double a, double b) {
+  return 100 * a / b;
+}
 
 // A model loaded bare, with the inputs that the server will be sent too.
 struct Bare {
@@ -105,8 +115,9 @@ Result<std::vector<Row>> MeasureJson(const ServingContext& context, const Server
   std::vector<double> speeds;
   for (const double ms : times[0]) speeds.push_back(static_cast<double>(json.size()) / 1e6 / (ms / 1e3));
   std::vector<Row> rows;
-  rows.push_back(MakeRow("JSON decoding", std::format("150,528 floats, {:.1f} MB", static_cast<double>(json.size()) / 1e6),
-                         "MB/s", speeds, {.must = 200, .aim = {}, .better = Better::kHigher}));
+  rows.push_back(MakeRow("JSON decoding",
+                         std::format("150,528 floats, {:.1f} MB", static_cast<double>(json.size()) / 1e6), "MB/s",
+                         speeds, {.must = 200, .aim = {}, .better = Better::kHigher}));
   rows.push_back(MakeRow("p50", "squeezenet, REST JSON, 1 connection", "ms", times[1]));
   rows.push_back(MakeRow("share of JSON decoding", "squeezenet, REST JSON, 1 connection", "%",
                          Combine(times[0], times[1], PercentOf)));
@@ -144,10 +155,10 @@ Result<std::vector<Row>> MeasureSqueezenet(const ServingContext& context, const 
   TANDEM_ASSIGN(const Bare spinning, LoadBare(context, "squeezenet", BareThreads::kSpinning));
   TANDEM_ASSIGN(const auto request,
                 loadgen::BuildInferRequest({.port = server.http_port(), .model = "squeezenet"}, bare.inputs));
-  TANDEM_ASSIGN(const auto p50, Interleave(context, "squeezenet", context.pace.rounds,
-                                           {BareP50(context, *bare.session, Ms),
-                                            RestP50(context, server.http_port(), request, Ms),
-                                            BareP50(context, *spinning.session, Ms)}));
+  TANDEM_ASSIGN(const auto p50,
+                Interleave(context, "squeezenet", context.pace.rounds,
+                           {BareP50(context, *bare.session, Ms), RestP50(context, server.http_port(), request, Ms),
+                            BareP50(context, *spinning.session, Ms)}));
   const std::string threads = std::format("{} threads", context.threads);
   std::vector<Row> rows;
   rows.push_back(MakeRow("p50 ÷ bare", std::format("squeezenet, REST binary, {}", threads), "×",

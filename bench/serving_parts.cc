@@ -35,7 +35,9 @@ loadgen::LoadSpec WindowSpec(const ServingContext& context, int users) {
 
 }  // namespace
 
-Pace Pace::Quick() { return {.rounds = 3, .warmup = 100ms, .window = 500ms, .starts = 3}; }
+Pace Pace::Quick() {
+  return {.rounds = 3, .warmup = 100ms, .window = 500ms, .starts = 3};
+}
 
 Status ServingContext::CheckStop() const {
   if (stop != nullptr && stop->load()) return Fail(ErrorCode::kCancelled, "interrupted");
@@ -47,10 +49,9 @@ std::filesystem::path ServingContext::ModelFile(const std::string& model) const 
 }
 
 Result<std::unique_ptr<ServerProcess>> ServingContext::StartServer(const std::string& repository) const {
-  return ServerProcess::Start({.program = program,
-                               .repository = repositories / repository,
-                               .flags = {"--threads", std::to_string(threads)}},
-                              60s);
+  return ServerProcess::Start(
+      {.program = program, .repository = repositories / repository, .flags = {"--threads", std::to_string(threads)}},
+      60s);
 }
 
 Result<std::vector<std::vector<double>>> Interleave(const ServingContext& context, std::string_view what, int rounds,
@@ -88,9 +89,9 @@ Result<loadgen::ModelReport> GrpcWindow(const ServingContext& context, int port,
                                         const std::vector<Tensor>& inputs, int users) {
   loadgen::LoadSpec spec = WindowSpec(context, users);
   spec.models.push_back({.model = "gRPC", .request = {}, .arrivals = loadgen::ArrivalSpec::Closed(users), .slo = {}});
-  TANDEM_ASSIGN(auto transport, loadgen::GrpcTransport::Create(
-                                    {.port = port}, {{.model = model, .version = "", .inputs = inputs}},
-                                    RealClock::Instance()));
+  TANDEM_ASSIGN(auto transport,
+                loadgen::GrpcTransport::Create({.port = port}, {{.model = model, .version = "", .inputs = inputs}},
+                                               RealClock::Instance()));
   return OnlyModel(loadgen::DriveLoad(spec, *transport, RealClock::Instance()));
 }
 

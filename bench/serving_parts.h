@@ -59,9 +59,8 @@ using Sample = std::function<Result<double>()>;
 // A closed loop of `users` for one window. A request that fails is an error: its time would mean nothing.
 [[nodiscard]] Result<loadgen::ModelReport> RestWindow(const ServingContext& context, int port,
                                                       const loadgen::HttpRequest& request, int users);
-[[nodiscard]] Result<loadgen::ModelReport> GrpcWindow(const ServingContext& context, int port,
-                                                      const std::string& model, const std::vector<Tensor>& inputs,
-                                                      int users);
+[[nodiscard]] Result<loadgen::ModelReport> GrpcWindow(const ServingContext& context, int port, const std::string& model,
+                                                      const std::vector<Tensor>& inputs, int users);
 
 // The parts of the scenario, each with its rows.
 [[nodiscard]] Result<std::vector<Row>> MeasureTinyModel(const ServingContext& context, const ServerProcess& server);

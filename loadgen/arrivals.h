@@ -22,8 +22,8 @@ class ArrivalProcess {
   // A request was finished; `free_at` is when the user behind it is free again.
   virtual void Completed(std::chrono::nanoseconds free_at) { (void)free_at; }
 
-  // In an open loop latency counts from the scheduled time, whatever the server does. In a closed loop a user sends only
-  // after an answer, and latency counts from the send.
+  // In an open loop latency counts from the scheduled time, whatever the server does. In a closed loop a user sends
+  // only after an answer, and latency counts from the send.
   [[nodiscard]] virtual bool open_loop() const { return true; }
 };
 

@@ -1,11 +1,11 @@
 #include "loadgen/grpc_transport.h"
 
+#include <utility>
+
 #include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/support/byte_buffer.h>
-
-#include <utility>
 
 #include "api/wire/json_text.h"
 #include "api/wire/proto/inference.pb.h"
@@ -118,8 +118,7 @@ void GrpcTransport::Send(std::size_t request, MonotonicTime scheduled) {
   const MonotonicTime now = parts_->clock.Now();
   call->record = RequestRecord{.request = request, .scheduled = scheduled, .submitted = now, .sent = now};
   call->context.set_deadline(FromNow(parts_->options.request_timeout));
-  call->reader =
-      parts_->stub.PrepareUnaryCall(&call->context, kMethod, parts_->requests[request], &parts_->queue);
+  call->reader = parts_->stub.PrepareUnaryCall(&call->context, kMethod, parts_->requests[request], &parts_->queue);
   call->reader->StartCall();
   Call* const tag = call.release();
   tag->reader->Finish(&tag->answer, &tag->status, tag);
@@ -144,6 +143,8 @@ void GrpcTransport::Poll(MonotonicTime until, std::vector<RequestRecord>& finish
   }
 }
 
-std::size_t GrpcTransport::outstanding() const { return parts_->outstanding; }
+std::size_t GrpcTransport::outstanding() const {
+  return parts_->outstanding;
+}
 
 }  // namespace tandem::loadgen

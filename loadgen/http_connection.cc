@@ -1,17 +1,19 @@
 #include "loadgen/http_connection.h"
 
-#include <sys/uio.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
+
+#include <sys/uio.h>
 
 namespace tandem::loadgen {
 namespace {
 
 constexpr std::size_t kMaxVectors = 64;
 
-std::size_t PartCount(const HttpRequest& request) { return 1 + request.parts.size(); }
+std::size_t PartCount(const HttpRequest& request) {
+  return 1 + request.parts.size();
+}
 
 std::span<const std::byte> PartOf(const HttpRequest& request, std::size_t part) {
   if (part == 0) return std::as_bytes(std::span(request.head));

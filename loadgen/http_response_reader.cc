@@ -8,7 +8,9 @@ namespace {
 
 constexpr std::size_t kMaxLineBytes = 64 << 10;
 
-char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+char Lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
 
 bool SameText(std::string_view a, std::string_view b) {
   return std::ranges::equal(a, b, {}, Lower, Lower);

@@ -1,12 +1,12 @@
 #include "loadgen/http_transport.h"
 
-#include <sys/epoll.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <ctime>
 #include <utility>
+
+#include <sys/epoll.h>
 
 namespace tandem::loadgen {
 namespace {

@@ -106,8 +106,8 @@ class HttpTransport final : public Transport {
   std::vector<std::int32_t> free_slots_;
   std::vector<Entry> connections_;
   std::vector<std::int32_t> free_connections_;
-  std::vector<IdleEntry> idle_;  // A stack; entries of connections that have gone are skipped.
-  std::deque<QueueEntry> queue_;  // Entries of requests that have timed out are skipped.
+  std::vector<IdleEntry> idle_;     // A stack; entries of connections that have gone are skipped.
+  std::deque<QueueEntry> queue_;    // Entries of requests that have timed out are skipped.
   std::deque<Deadline> deadlines_;  // In order, since every request has the same timeout.
   std::vector<RequestRecord> finished_;
   std::size_t outstanding_ = 0;

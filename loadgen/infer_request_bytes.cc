@@ -213,8 +213,8 @@ Result<HttpRequest> BuildInferRequest(const InferRequestOptions& options, const 
   request.head += std::format("/infer HTTP/1.1\r\nHost: {}\r\nContent-Length: {}\r\n",
                               HostAndPort(options.host, options.port), length);
   if (options.form == InferForm::kBinary) {
-    request.head += std::format(
-        "Content-Type: application/octet-stream\r\nInference-Header-Content-Length: {}\r\n", json.size());
+    request.head +=
+        std::format("Content-Type: application/octet-stream\r\nInference-Header-Content-Length: {}\r\n", json.size());
   } else {
     request.head += "Content-Type: application/json\r\n";
   }

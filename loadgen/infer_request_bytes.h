@@ -32,8 +32,8 @@ struct InferRequestOptions {
   std::string model;
   std::string version;  // Empty: the server's choice.
   InferForm form = InferForm::kBinary;
-  bool binary_output = true;  // Ask for outputs in binary form.
-  std::vector<std::string> outputs;  // Empty: all.
+  bool binary_output = true;                                 // Ask for outputs in binary form.
+  std::vector<std::string> outputs;                          // Empty: all.
   std::vector<std::pair<std::string, std::string>> headers;  // Sent besides those that the request needs.
 };
 

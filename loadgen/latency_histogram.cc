@@ -60,9 +60,13 @@ void LatencyHistogram::Clear() {
   sum_ = 0;
 }
 
-std::chrono::nanoseconds LatencyHistogram::Min() const { return std::chrono::nanoseconds(min_); }
+std::chrono::nanoseconds LatencyHistogram::Min() const {
+  return std::chrono::nanoseconds(min_);
+}
 
-std::chrono::nanoseconds LatencyHistogram::Max() const { return std::chrono::nanoseconds(max_); }
+std::chrono::nanoseconds LatencyHistogram::Max() const {
+  return std::chrono::nanoseconds(max_);
+}
 
 std::chrono::nanoseconds LatencyHistogram::Mean() const {
   if (count_ == 0) return std::chrono::nanoseconds(0);

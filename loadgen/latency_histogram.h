@@ -7,7 +7,8 @@
 namespace tandem::loadgen {
 
 // Counts durations from 1 ns to 19 hours in log-spaced buckets: a percentile is within 0.1 % of the value recorded, and
-// exact below 1 µs and at the maximum. Memory is constant (about 150 KB). Used by one thread; histograms of several threads are merged.
+// exact below 1 µs and at the maximum. Memory is constant (about 150 KB). Used by one thread; histograms of several
+// threads are merged.
 class LatencyHistogram {
  public:
   LatencyHistogram();

@@ -7,15 +7,16 @@
 namespace tandem::loadgen {
 namespace {
 
-double Ms(std::chrono::nanoseconds duration) { return static_cast<double>(duration.count()) / 1e6; }
+double Ms(std::chrono::nanoseconds duration) {
+  return static_cast<double>(duration.count()) / 1e6;
+}
 
 std::string LatencyJson(const LatencyHistogram& histogram) {
   const LatencySummary s = Summarise(histogram);
   return std::format(
       "{{\"count\":{},\"min_ms\":{},\"mean_ms\":{},\"p50_ms\":{},\"p90_ms\":{},\"p95_ms\":{},\"p99_ms\":{},"
       "\"p99_9_ms\":{},\"p99_99_ms\":{},\"max_ms\":{}}}",
-      s.count, Ms(s.min), Ms(s.mean), Ms(s.p50), Ms(s.p90), Ms(s.p95), Ms(s.p99), Ms(s.p99_9), Ms(s.p99_99),
-      Ms(s.max));
+      s.count, Ms(s.min), Ms(s.mean), Ms(s.p50), Ms(s.p90), Ms(s.p95), Ms(s.p99), Ms(s.p99_9), Ms(s.p99_99), Ms(s.max));
 }
 
 std::string ModelJson(const ModelReport& model) {

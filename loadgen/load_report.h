@@ -36,11 +36,11 @@ struct ModelReport {
   std::map<std::string, std::uint64_t> failures;  // By reason: "HTTP 400", "timed out", …
   LatencyHistogram latency;                       // Of answered requests, ok and late.
   LatencyHistogram rejection_latency;
-  std::uint64_t scheduled = 0;   // In the measured time; in a stopped run more than counts.total().
-  double offered_rate = 0;       // Scheduled requests per second.
-  double achieved_rate = 0;      // Answered requests per second.
-  double goodput = 0;            // Answered within the SLO, per second.
-  double attainment = 0;         // Share of scheduled requests answered within the SLO.
+  std::uint64_t scheduled = 0;  // In the measured time; in a stopped run more than counts.total().
+  double offered_rate = 0;      // Scheduled requests per second.
+  double achieved_rate = 0;     // Answers per second of the measured time; those that came later do not count.
+  double goodput = 0;           // The same of answers within the SLO.
+  double attainment = 0;        // Share of scheduled requests answered within the SLO.
 };
 
 // Whether the generator itself kept up; its own lag is part of every latency that it reports.

@@ -1,12 +1,12 @@
 #include "loadgen/run.h"
 
-#include <sys/prctl.h>
-#include <ctime>
-
 #include <algorithm>
+#include <ctime>
 #include <format>
 #include <memory>
 #include <utility>
+
+#include <sys/prctl.h>
 
 #include "loadgen/http_transport.h"
 
@@ -55,6 +55,7 @@ class LoadRun {
   struct Stream {
     std::unique_ptr<ArrivalProcess> arrivals;
     std::optional<nanoseconds> next;
+    OutcomeCounts measured_counts;  // By when the answer came, not by when the request was due.
     OutcomeCounts interval_counts;
     LatencyHistogram interval_latency;
   };
@@ -120,8 +121,8 @@ LoadReport LoadRun::Run() {
   const nanoseconds took = clock_.Now() - start_;
   report_.partial = took < end_ || transport_.outstanding() > 0;
   report_.measured = std::clamp(took - spec_.warmup, nanoseconds(0), spec_.duration);
-  report_.health.cpu_share =
-      static_cast<double>((ThreadCpuTime() - cpu_before).count()) / static_cast<double>(std::max<std::int64_t>(took.count(), 1));
+  const auto cpu = static_cast<double>((ThreadCpuTime() - cpu_before).count());
+  report_.health.cpu_share = cpu / static_cast<double>(std::max<std::int64_t>(took.count(), 1));
   FinishRates(report_.measured);
   return std::move(report_);
 }
@@ -157,6 +158,7 @@ void LoadRun::Account(const RequestRecord& record) {
   const Outcome outcome = OutcomeOf(record, latency, model.slo);
   const bool answered = outcome == Outcome::kOk || outcome == Outcome::kLate;
   stream.interval_counts.Add(outcome);
+  if (record.done >= start_ + spec_.warmup && record.done < start_ + end_) stream.measured_counts.Add(outcome);
   if (answered) stream.interval_latency.Record(latency);
   if (!model.open_loop) {
     const bool lost = record.outcome != TransportOutcome::kAnswered;
@@ -170,9 +172,8 @@ void LoadRun::Account(const RequestRecord& record) {
   if (answered) model.latency.Record(latency);
   if (outcome == Outcome::kRejected) model.rejection_latency.Record(latency);
   if (outcome == Outcome::kFailed) {
-    ++model.failures[record.outcome == TransportOutcome::kAnswered
-                         ? std::format("HTTP {}", record.status)
-                         : std::string(TransportOutcomeName(record.outcome))];
+    ++model.failures[record.outcome == TransportOutcome::kAnswered ? std::format("HTTP {}", record.status)
+                                                                   : std::string(TransportOutcomeName(record.outcome))];
   }
   if (model.open_loop) report_.health.send_lag.Record(record.submitted - record.scheduled);
   if (record.queued) ++report_.health.queued;
@@ -200,11 +201,13 @@ void LoadRun::Progress(nanoseconds now) {
 
 void LoadRun::FinishRates(nanoseconds measured) {
   const double seconds = std::chrono::duration<double>(measured).count();
-  for (ModelReport& model : report_.models) {
+  for (std::size_t i = 0; i < streams_.size(); ++i) {
+    ModelReport& model = report_.models[i];
+    const OutcomeCounts& counts = streams_[i].measured_counts;
     if (seconds > 0) {
       model.offered_rate = static_cast<double>(model.scheduled) / seconds;
-      model.achieved_rate = static_cast<double>(model.counts.ok + model.counts.late) / seconds;
-      model.goodput = static_cast<double>(model.counts.ok) / seconds;
+      model.achieved_rate = static_cast<double>(counts.ok + counts.late) / seconds;
+      model.goodput = static_cast<double>(counts.ok) / seconds;
     }
     if (model.scheduled > 0) {
       model.attainment = static_cast<double>(model.counts.ok) / static_cast<double>(model.scheduled);
@@ -229,7 +232,8 @@ Result<LoadReport> RunLoad(const LoadSpec& spec, const LoadHooks& hooks) {
   std::vector<HttpRequest> requests;
   for (const ModelLoad& model : spec.models) {
     requests.push_back(model.request);
-    if (model.arrivals.kind == ArrivalKind::kClosed) users += static_cast<std::size_t>(std::max(model.arrivals.users, 0));
+    const bool closed = model.arrivals.kind == ArrivalKind::kClosed;
+    if (closed) users += static_cast<std::size_t>(std::max(model.arrivals.users, 0));
   }
   options.max_connections = std::max(options.max_connections, users);
   TANDEM_ASSIGN(auto transport, HttpTransport::Create(options, std::move(requests), RealClock::Instance()));

@@ -52,17 +52,17 @@ struct LoadProgress {
 };
 
 struct LoadHooks {
-  std::function<void(const LoadProgress&)> on_progress;       // On the generator's thread: must be short.
-  std::function<void(const RequestRecord&)> on_record;        // Every request, warm-up included.
-  const std::atomic<bool>* stop = nullptr;                    // Borrowed; ends the run early when true.
+  std::function<void(const LoadProgress&)> on_progress;  // On the generator's thread: must be short.
+  std::function<void(const RequestRecord&)> on_record;   // Every request, warm-up included.
+  const std::atomic<bool>* stop = nullptr;               // Borrowed; ends the run early when true.
 };
 
 // Offers the load from the calling thread and returns when every request has come to an outcome. An unreachable server
 // or a spec that makes no sense is an error; what goes wrong later is in the report.
 [[nodiscard]] Result<LoadReport> RunLoad(const LoadSpec& spec, const LoadHooks& hooks = {});
 
-// The same over any transport and clock; request i of the transport is that of model i. spec.host, port, connections and
-// request_timeout are the transport's affair.
+// The same over any transport and clock; request i of the transport is that of model i. spec.host, port, connections
+// and request_timeout are the transport's affair.
 [[nodiscard]] Result<LoadReport> DriveLoad(const LoadSpec& spec, Transport& transport, const Clock& clock,
                                            const LoadHooks& hooks = {});
 

@@ -1,5 +1,10 @@
 #include "loadgen/socket_address.h"
 
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <system_error>
+
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -7,17 +12,14 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
-#include <memory>
-#include <system_error>
-
 #include "api/wire/json_text.h"
 
 namespace tandem::loadgen {
 namespace {
 
-std::string ErrnoText(int error) { return std::generic_category().message(error); }
+std::string ErrnoText(int error) {
+  return std::generic_category().message(error);
+}
 
 // Waits for a connection under way; 0 or an errno.
 int FinishConnect(const Socket& socket, std::chrono::milliseconds timeout) {

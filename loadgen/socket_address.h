@@ -1,10 +1,10 @@
 #pragma once
 
-#include <sys/socket.h>
-
 #include <chrono>
 #include <string>
 #include <utility>
+
+#include <sys/socket.h>
 
 #include "api/base/result.h"
 

@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "api/base/result.h"
+
 namespace tandem {
 
 // Appends `text` as a JSON string, quotes included. Bytes that are not UTF-8 become U+FFFD, so the result is always
@@ -11,6 +13,10 @@ namespace tandem {
 void AppendJsonString(std::string_view text, std::string& out);
 
 [[nodiscard]] std::string JsonString(std::string_view text);
+
+// Whether the text is exactly one JSON value: UTF-8, strict numbers, nested at most 64 levels deep. kInvalidArgument says
+// what is wrong. For readers that are laxer than the standard.
+[[nodiscard]] Status CheckJson(std::string_view text);
 
 [[nodiscard]] bool IsValidUtf8(std::string_view text);
 

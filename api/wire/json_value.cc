@@ -148,4 +148,12 @@ Status SkipJson(ondemand::value value, const JsonPath& path, int depth) {
   return {};
 }
 
+Status CheckJson(std::string_view text) {
+  simdjson::dom::parser parser;
+  if (const auto error = parser.allocate(text.size(), kMaxJsonDepth)) return MalformedJson(error, {});
+  const simdjson::padded_string padded(text);
+  if (const auto error = parser.parse(padded).error()) return MalformedJson(error, {});
+  return {};
+}
+
 }  // namespace tandem

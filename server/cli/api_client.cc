@@ -7,6 +7,7 @@
 #include <json/reader.h>
 #include <trantor/net/EventLoopThread.h>
 #include <trantor/utils/Logger.h>
+#include <trantor/utils/Utilities.h>
 
 #include <CLI/CLI.hpp>
 #include <string_view>
@@ -82,6 +83,9 @@ ApiClient::~ApiClient() = default;
 Result<std::unique_ptr<ApiClient>> ApiClient::Connect(ClientOptions options) {
   if (!options.url.starts_with("http://") && !options.url.starts_with("https://")) {
     return Invalid("--url '{}' must begin with http:// or https://", options.url);
+  }
+  if (options.url.starts_with("https://") && trantor::utils::tlsBackend() == "None") {
+    return Fail(ErrorCode::kUnsupported, "--url '{}': the Drogon library here is built without TLS", options.url);
   }
   trantor::Logger::setLogLevel(trantor::Logger::kFatal);
   auto connection = std::make_unique<Connection>();

@@ -23,7 +23,7 @@ ftxui::Element MakeTable(Rows rows) {
   table.SelectAll().Border(ftxui::LIGHT);
   table.SelectAll().SeparatorVertical(ftxui::LIGHT);
   table.SelectRow(0).Decorate(ftxui::bold);
-  table.SelectRow(0).BorderBottom(ftxui::LIGHT);
+  table.SelectRow(0).Border(ftxui::LIGHT);
   return table.Render();
 }
 

@@ -1,5 +1,7 @@
 #include "server/grpc/grpc_server.h"
 
+#include <google/protobuf/stubs/logging.h>
+#include <grpc/support/log.h>
 #include <grpc/support/time.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/resource_quota.h>
@@ -7,8 +9,10 @@
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
+#include <algorithm>
 #include <fstream>
 #include <limits>
+#include <mutex>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -17,6 +21,7 @@
 #include "server/grpc/front_end_parts.h"
 #include "server/grpc/health_grpc_service.h"
 #include "server/grpc/inference_grpc_service.h"
+#include "server/log/log.h"
 
 namespace tandem {
 namespace {
@@ -27,6 +32,20 @@ using grpc_front::ConnectionAcceptor;
 constexpr int kMaxReflectionThreads = 16;
 
 constexpr std::chrono::milliseconds kLastGrace{500};
+
+// Both libraries write to standard error by default, mostly of what strangers send: a failed handshake, a string that is
+// not UTF-8. That goes to our log, at the level that nobody can flood by default.
+void RouteLibraryLogs() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    gpr_set_log_function(
+        [](gpr_log_func_args* line) { LogDebug(line->message, {{"library", "grpc"}, {"file", line->file}}); });
+    google::protobuf::SetLogHandler(
+        [](google::protobuf::LogLevel, const char* file, int, const std::string& message) {
+          LogDebug(message, {{"library", "protobuf"}, {"file", file}});
+        });
+  });
+}
 
 Result<std::string> ReadFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -95,6 +114,7 @@ GrpcServer::GrpcServer(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) 
 GrpcServer::~GrpcServer() { Drain(kLastGrace); }
 
 Result<std::unique_ptr<GrpcServer>> GrpcServer::Start(GrpcOptions options, ServerCore& core) {
+  RouteLibraryLogs();
   auto parts = std::make_unique<Parts>(std::move(options), core);
   const GrpcOptions& chosen = parts->front_end.options;
   TANDEM_ASSIGN(auto credentials, MakeCredentials(chosen));

@@ -6,6 +6,8 @@
 #include <exception>
 #include <memory>
 
+#include "api/wire/json_text.h"
+
 namespace tandem::rest {
 namespace {
 
@@ -30,6 +32,8 @@ std::string_view TypeName(const Json::Value& value) {
 Result<Json::Value> ParseObject(const Bytes& body) {
   Json::Value value(Json::objectValue);
   if (body.size() == 0) return value;
+  // jsoncpp takes numbers such as 01 and bytes that are not UTF-8.
+  TANDEM_TRY(CheckJson({reinterpret_cast<const char*>(body.view.data()), body.size()}));
   Json::CharReaderBuilder builder;
   Json::CharReaderBuilder::strictMode(&builder.settings_);
   builder.settings_["stackLimit"] = kMaxDepth;

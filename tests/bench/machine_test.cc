@@ -1,10 +1,10 @@
 #include "bench/machine.h"
 
-#include <gtest/gtest.h>
-#include <unistd.h>
-
 #include <fstream>
 #include <string>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
 
 namespace tandem::bench {
 namespace {

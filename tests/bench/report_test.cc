@@ -1,11 +1,11 @@
 #include "bench/report.h"
 
-#include <gtest/gtest.h>
-#include <json/json.h>
-
 #include <memory>
 #include <set>
 #include <string>
+
+#include <gtest/gtest.h>
+#include <json/json.h>
 
 namespace tandem::bench {
 namespace {
@@ -15,10 +15,15 @@ Report Sample() {
   report.scenario = "serving";
   report.date = "2026-01-02T03:04:05Z";
   report.commit = "unknown";
-  report.machine = {.cpu = "A \"fast\" one", .cores = 2, .memory_gb = 23.4, .kernel = "6.1", .os = "Debian", .onnx_runtime = "1.21.0"};
+  report.machine = {.cpu = "A \"fast\" one",
+                    .cores = 2,
+                    .memory_gb = 23.4,
+                    .kernel = "6.1",
+                    .os = "Debian",
+                    .onnx_runtime = "1.21.0"};
   report.rows.push_back(MakeRow("p50 over bare", "tiny, REST", "µs", {90, 70, 80}, {.must = 150, .aim = 60}));
-  report.rows.push_back(
-      MakeRow("throughput", "tiny", "requests/s", {19'000, 18'000}, {.must = 20'000, .aim = {}, .better = Better::kHigher}));
+  report.rows.push_back(MakeRow("throughput", "tiny", "requests/s", {19'000, 18'000},
+                                {.must = 20'000, .aim = {}, .better = Better::kHigher}));
   report.rows.push_back(MakeRow("p50", "bare", "µs", {5}));
   return report;
 }
@@ -76,7 +81,8 @@ TEST(Report, ChecksTheFiguresAndNotTheClaimThatTheyAreMet) {
   const auto report = ParseReport(text);
   ASSERT_TRUE(report);
   EXPECT_FALSE(Met(report->rows[1]));
-  EXPECT_EQ(MissedText(report->rows[1]), "missed: throughput (tiny): 18500 requests/s, must be at least 20000 requests/s");
+  EXPECT_EQ(MissedText(report->rows[1]),
+            "missed: throughput (tiny): 18500 requests/s, must be at least 20000 requests/s");
 }
 
 TEST(Report, RefusesFilesThatAreNotAReport) {
@@ -88,7 +94,8 @@ TEST(Report, RefusesFilesThatAreNotAReport) {
 
 TEST(Report, MarkdownMarksWhatIsMissed) {
   const std::string text = ReportMarkdown(Sample());
-  EXPECT_NE(text.find("| p50 over bare | tiny, REST | 80 µs | 70 – 90 | ≤ 150 | ≤ 60 | yes |"), std::string::npos) << text;
+  EXPECT_NE(text.find("| p50 over bare | tiny, REST | 80 µs | 70 – 90 | ≤ 150 | ≤ 60 | yes |"), std::string::npos)
+      << text;
   EXPECT_NE(text.find("| 18500 requests/s | 18000 – 19000 | ≥ 20000 |  | **no** |"), std::string::npos) << text;
 }
 

@@ -1,11 +1,11 @@
 #include "loadgen/arrivals.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 namespace tandem::loadgen {
 namespace {

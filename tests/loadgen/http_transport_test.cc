@@ -1,12 +1,12 @@
 #include "loadgen/http_transport.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "loadgen/infer_request_bytes.h"
 #include "tests/loadgen/scripted_server.h"
@@ -40,7 +40,9 @@ std::vector<RequestRecord> SendAll(HttpTransport& transport, int count) {
   return records;
 }
 
-RequestRecord SendOne(HttpTransport& transport) { return SendAll(transport, 1).front(); }
+RequestRecord SendOne(HttpTransport& transport) {
+  return SendAll(transport, 1).front();
+}
 
 TEST(HttpTransport, KeepsOneConnectionForRequestsInTurn) {
   ScriptedServer server([](int, const std::string&) { return ScriptedReply::Ok("hello"); });
@@ -157,8 +159,8 @@ TEST(HttpTransport, HoldsManyRequestsUnderWay) {
 TEST(HttpTransport, GivesUpAfterTheTimeoutAndServesTheNextRequest) {
   ScriptedServer server([](int, const std::string&) { return ScriptedReply::Ok(); });
   server.Hold();
-  auto transport = Connect({.port = server.port(), .max_connections = 1, .request_timeout = std::chrono::milliseconds(50)},
-                           Get());
+  auto transport =
+      Connect({.port = server.port(), .max_connections = 1, .request_timeout = std::chrono::milliseconds(50)}, Get());
   const std::vector<RequestRecord> records = SendAll(*transport, 3);
   for (const RequestRecord& record : records) {
     EXPECT_EQ(record.outcome, TransportOutcome::kTimedOut);

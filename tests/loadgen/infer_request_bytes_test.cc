@@ -1,10 +1,10 @@
 #include "loadgen/infer_request_bytes.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cstring>
 #include <string>
+
+#include <gtest/gtest.h>
 
 #include "api/wire/rest_infer_decode.h"
 

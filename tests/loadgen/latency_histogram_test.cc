@@ -1,12 +1,12 @@
 #include "loadgen/latency_histogram.h"
 
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <vector>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
 namespace tandem::loadgen {
 namespace {

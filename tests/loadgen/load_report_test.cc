@@ -1,10 +1,10 @@
 #include "loadgen/load_report.h"
 
-#include <gtest/gtest.h>
-#include <json/json.h>
-
 #include <memory>
 #include <string>
+
+#include <gtest/gtest.h>
+#include <json/json.h>
 
 namespace tandem::loadgen {
 namespace {

@@ -1,11 +1,11 @@
 #include "loadgen/run.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <deque>
 #include <string>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "loadgen/infer_request_bytes.h"
 #include "tests/loadgen/scripted_server.h"
@@ -103,6 +103,8 @@ TEST(DriveLoad, AnOverloadedServerDoesNotSlowTheArrivals) {
   // Half of what was offered was served by the end, so that the last request waited ten seconds.
   EXPECT_NEAR(report->models[0].latency.Max().count(), 10e9, 0.1e9);
   EXPECT_GE(server.most_at_once(), 490U);
+  EXPECT_DOUBLE_EQ(report->models[0].offered_rate, 100);
+  EXPECT_NEAR(report->models[0].achieved_rate, 50, 0.2);
   EXPECT_EQ(report->health.send_lag.Max(), 0ns);
 }
 

@@ -1,14 +1,14 @@
 #include "tests/loadgen/scripted_server.h"
 
+#include <algorithm>
+#include <format>
+#include <optional>
+
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <format>
-#include <optional>
 
 namespace tandem::loadgen {
 namespace {
