@@ -105,6 +105,8 @@ class GrpcFixture : public ::testing::Test {
     Write("pair/2/model.onnx", "good");
     Write("pair/config.pbtxt", "version_policy { all {} }");
     Write("slow/1/model.onnx", "good");
+    // One request a run: tests count what is left in the queue.
+    Write("slow/config.pbtxt", "max_batch_size: 1");
     ASSERT_TRUE(repository_.emplace(RepositoryOptions(), factory_).Start());
     dispatcher_.emplace(RealClock::Instance(), admission_, DispatcherOptions{});
     inference_.emplace(
