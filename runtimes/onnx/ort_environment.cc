@@ -1,7 +1,9 @@
 #include "runtimes/onnx/ort_environment.h"
 
 #include <onnxruntime/onnxruntime_c_api.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <format>
@@ -10,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "profiler/machine.h"
 #include "runtimes/onnx/ort_status.h"
 #include "runtimes/onnx/readable_text.h"
 
@@ -32,6 +35,12 @@ void Log(const LogFunction& log, OrtSeverity severity, std::string_view text) no
 void ORT_API_CALL ForwardLog(void* param, OrtLoggingLevel level, const char* /*category*/, const char* /*log_id*/,
                              const char* /*location*/, const char* message) {
   Log(*static_cast<const LogFunction*>(param), static_cast<OrtSeverity>(level), message);
+}
+
+std::uint64_t HalfOfMemory() {
+  const auto physical =
+      static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  return std::min(physical, ReadMemoryLimit().value_or(physical)) / 2;
 }
 
 // y = Identity(x), serialised: ir_version, graph {node, name, input, output}, opset_import.
@@ -96,7 +105,7 @@ Status OrtEnvironment::Start(const EnvironmentOptions& options) {
                           &env_),
                       "start of the environment"));
   TANDEM_TRY(CheckOrt(ort, ort.DisableTelemetryEvents(env_), "telemetry setting"));
-  TANDEM_TRY(RegisterArena(options.max_activation_bytes));
+  TANDEM_TRY(RegisterArena(options.max_activation_bytes > 0 ? options.max_activation_bytes : HalfOfMemory()));
   return RegisterOperators();
 }
 

@@ -20,7 +20,8 @@ struct EnvironmentOptions {
   int intra_op_threads = 1;
   // Idle threads poll for work: faster by microseconds, at the price of whole cores. For inference-only machines.
   bool spin = false;
-  // Bytes that all runs together may use for activations; beyond it a run fails with kTooLarge. 0: no bound.
+  // Bytes that all runs together may use for activations; beyond it a run fails with kTooLarge. 0: half of the memory
+  // that this process may have, so that no request and no corrupt model makes the system kill it.
   std::uint64_t max_activation_bytes = 0;
   // Hears ONNX Runtime's own messages, warnings and worse, from any thread. Unset: they are dropped.
   std::function<void(OrtSeverity, std::string_view)> log;

@@ -134,6 +134,8 @@ class UnaryInfer final : public grpc::ServerUnaryReactor {
       TANDEM_TRY(EncodeGrpcInfer(*response, outputs_, message));
       return PackMessage(message, answer_);
     });
+    // Before the client knows: its next request must find the room.
+    lease_ = {};
     Finish(ToGrpcStatus(packed));
   }
 
@@ -266,7 +268,9 @@ class InferStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
     incoming->request.cancel = cancel_;
     InferRequest request = std::move(incoming->request);
     Infer(parts_.core.inference, std::move(request),
-          OneAnswer([this, kept = *std::move(incoming), size](Result<InferResponse> response) {
+          OneAnswer([this, kept = *std::move(incoming), size](Result<InferResponse> response) mutable {
+            // Before the client knows: its next request must find the room.
+            kept.lease = {};
             Reply(std::move(response), kept, size);
           }));
   }
