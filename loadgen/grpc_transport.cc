@@ -50,9 +50,10 @@ Result<grpc::ByteBuffer> Serialise(const GrpcInferRequest& request) {
   return grpc::ByteBuffer(&slice, 1);
 }
 
+// gRPC rounds a deadline up to whole milliseconds: for "do not wait at all" it must lie in the past.
 gpr_timespec FromNow(nanoseconds time) {
-  return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
-                      gpr_time_from_nanos(std::max(time, nanoseconds(0)).count(), GPR_TIMESPAN));
+  if (time <= nanoseconds(0)) return gpr_inf_past(GPR_CLOCK_MONOTONIC);
+  return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_nanos(time.count(), GPR_TIMESPAN));
 }
 
 }  // namespace
@@ -139,7 +140,7 @@ void GrpcTransport::Poll(MonotonicTime until, std::vector<RequestRecord>& finish
     if (call->status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) record.outcome = TransportOutcome::kTimedOut;
     finished.push_back(std::move(record));
     --parts_->outstanding;
-    deadline = FromNow(nanoseconds(0));
+    deadline = gpr_inf_past(GPR_CLOCK_MONOTONIC);
   }
 }
 

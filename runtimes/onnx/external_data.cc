@@ -97,6 +97,10 @@ Status CheckExternalData(const fs::path& folder, std::span<const ExternalTensor>
       }
       found = sizes.emplace(tensor.location, *size).first;
     }
+    if (tensor.length != 0 && tensor.length < tensor.byte_size) {
+      return Invalid("tensor '{}' has {} bytes by its type and shape, but {} of external data '{}'",
+                     Readable(tensor.name, 100), tensor.byte_size, tensor.length, Readable(tensor.location, 100));
+    }
     const std::uint64_t length = std::max(tensor.length, tensor.byte_size);
     if (tensor.offset > found->second || length > found->second - tensor.offset) {
       return Invalid("tensor '{}' needs {} bytes at offset {} of external data '{}', which has only {} bytes",

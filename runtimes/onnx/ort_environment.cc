@@ -74,6 +74,7 @@ OrtEnvironment::OrtEnvironment(std::unique_ptr<const OrtLibrary> library, LogFun
     : library_(std::move(library)), log_(std::move(log)) {}
 
 OrtEnvironment::~OrtEnvironment() {
+  if (trimmer_ != nullptr) api().ReleaseSession(trimmer_);
   if (env_ != nullptr) api().ReleaseEnv(env_);
   environment_exists.store(false);
 }
@@ -106,28 +107,56 @@ Status OrtEnvironment::Start(const EnvironmentOptions& options) {
                       "start of the environment"));
   TANDEM_TRY(CheckOrt(ort, ort.DisableTelemetryEvents(env_), "telemetry setting"));
   TANDEM_TRY(RegisterArena(options.max_activation_bytes > 0 ? options.max_activation_bytes : HalfOfMemory()));
-  return RegisterOperators();
+  return StartTrimmer();
 }
 
 // Debian's ONNX Runtime and its libonnx each register all operators; the second time, at the first session, writes a
-// thousand lines of harmless complaint to std::cerr. So the first session is one of ours, with nobody listening.
-Status OrtEnvironment::RegisterOperators() {
+// thousand lines of harmless complaint to std::cerr. So the first session is this one, with nobody listening.
+Status OrtEnvironment::StartTrimmer() {
   const OrtApi& ort = api();
   CerrCapture capture;
-  OrtSessionOptions* raw_options = nullptr;
-  TANDEM_TRY(CheckOrt(ort, ort.CreateSessionOptions(&raw_options), "session options"));
-  const OrtPtr<OrtSessionOptions> options(raw_options, {ort.ReleaseSessionOptions});
-  TANDEM_TRY(CheckOrt(ort, ort.DisablePerSessionThreads(raw_options), "session options"));
-  OrtSession* raw = nullptr;
+  OrtSessionOptions* raw = nullptr;
+  TANDEM_TRY(CheckOrt(ort, ort.CreateSessionOptions(&raw), "session options"));
+  const OrtPtr<OrtSessionOptions> options(raw, {ort.ReleaseSessionOptions});
+  TANDEM_TRY(CheckOrt(ort, ort.DisablePerSessionThreads(raw), "session options"));
+  TANDEM_TRY(CheckOrt(ort, ort.AddSessionConfigEntry(raw, "session.use_env_allocators", "1"), "session options"));
   TANDEM_TRY(CheckOrt(
-      ort, ort.CreateSessionFromArray(env_, kSmallestModel.data(), kSmallestModel.size(), raw_options, &raw),
+      ort, ort.CreateSessionFromArray(env_, kSmallestModel.data(), kSmallestModel.size(), raw, &trimmer_),
       "first session"));
-  const OrtPtr<OrtSession> session(raw, {ort.ReleaseSession});
   for (std::string line; std::getline(capture.text(), line);) {
     if (line.empty() || line.starts_with("Schema error: Trying to register schema")) continue;
     Log(log_, OrtSeverity::kWarning, line);
   }
   return {};
+}
+
+void OrtEnvironment::TrimArena() const {
+  const auto trimmed = [this]() -> Status {
+    const OrtApi& ort = api();
+    OrtRunOptions* raw_options = nullptr;
+    TANDEM_TRY(CheckOrt(ort, ort.CreateRunOptions(&raw_options), "run options"));
+    const OrtPtr<OrtRunOptions> options(raw_options, {ort.ReleaseRunOptions});
+    constexpr const char* kKey = "memory.enable_memory_arena_shrinkage";
+    TANDEM_TRY(CheckOrt(ort, ort.AddRunConfigEntry(raw_options, kKey, "cpu:0"), "run options"));
+    OrtMemoryInfo* raw_info = nullptr;
+    TANDEM_TRY(CheckOrt(ort, ort.CreateCpuMemoryInfo(OrtArenaAllocator, OrtMemTypeDefault, &raw_info), "memory kind"));
+    const OrtPtr<OrtMemoryInfo> info(raw_info, {ort.ReleaseMemoryInfo});
+    float data = 0;
+    OrtValue* raw_x = nullptr;
+    TANDEM_TRY(CheckOrt(ort,
+                        ort.CreateTensorWithDataAsOrtValue(raw_info, &data, sizeof(data), nullptr, 0,
+                                                           ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, &raw_x),
+                        "trim"));
+    const OrtPtr<OrtValue> x(raw_x, {ort.ReleaseValue});
+    const char* const input = "x";
+    const char* const output = "y";
+    const OrtValue* const value = raw_x;
+    OrtValue* raw_y = nullptr;
+    TANDEM_TRY(CheckOrt(ort, ort.Run(trimmer_, raw_options, &input, &value, 1, &output, 1, &raw_y), "trim"));
+    ort.ReleaseValue(raw_y);
+    return {};
+  }();
+  if (!trimmed) Log(log_, OrtSeverity::kWarning, trimmed.error().message);
 }
 
 Status OrtEnvironment::RegisterArena(std::uint64_t max_bytes) {

@@ -21,9 +21,8 @@ constexpr std::int64_t kMaxPlannedBytes = 256 << 20;
 
 constexpr std::size_t kMaxIdleSlots = 16;
 
-// One run in so many gives the arena's unused memory back to the system, so that one huge request is not kept for ever.
+// After so many runs the arena's unused memory goes back to the system: one huge request must not keep it for ever.
 constexpr std::uint64_t kRunsPerTrim = 1024;
-constexpr const char* kTrimKey = "memory.enable_memory_arena_shrinkage";
 
 GraphOptimizationLevel LevelOf(GraphOptimization level) {
   switch (level) {
@@ -135,6 +134,10 @@ Result<std::vector<Tensor>> OnnxSession::Run(std::span<const Tensor> inputs, std
     TANDEM_ASSIGN(auto slot, TakeSlot());
     auto result = RunInSlot(*slot, inputs, outputs, cancel);
     ReturnSlot(std::move(slot));
+    const bool too_large = !result && result.error().code == ErrorCode::kTooLarge;
+    if (too_large || runs_.fetch_add(1, std::memory_order_relaxed) % kRunsPerTrim == kRunsPerTrim - 1) {
+      environment_->TrimArena();
+    }
     return result;
   } catch (const std::bad_alloc&) {
     return Fail(ErrorCode::kTooLarge, "model '{}': not enough memory for the given inputs", name_);
@@ -234,11 +237,7 @@ std::optional<OrtFailure> OnnxSession::Execute(RunSlot& slot, CancelToken& cance
   // A failure to set the flag leaves the run to its end, which is all that cancelling promises.
   const auto registration = cancel.OnCancel(
       [&api, options = slot.options()] { static_cast<void>(TakeFailure(api, api.RunOptionsSetTerminate(options))); });
-  const bool trim = runs_.fetch_add(1, std::memory_order_relaxed) % kRunsPerTrim == kRunsPerTrim - 1;
-  if (trim) static_cast<void>(TakeFailure(api, api.AddRunConfigEntry(slot.options(), kTrimKey, "cpu:0")));
-  auto failure = slot.Run(session_.get());
-  if (trim) static_cast<void>(TakeFailure(api, api.AddRunConfigEntry(slot.options(), kTrimKey, "")));
-  return failure;
+  return slot.Run(session_.get());
 }
 
 void OnnxSession::DropWrongPlans(std::span<const std::string> outputs,

@@ -12,11 +12,11 @@
 namespace tandem {
 namespace {
 
-Result<std::unique_ptr<InferenceSession>> CreateByKind(std::shared_ptr<const OrtEnvironment> environment,
+Result<std::unique_ptr<InferenceSession>> CreateByKind(const std::shared_ptr<const OrtEnvironment>& environment,
                                                        const SessionSpec& spec) {
   const std::string extension = spec.model.extension().string();
   if (extension == ".plan") return CreatePlanSession(spec);
-  if (extension == ".onnx") return OnnxSession::Load(std::move(environment), spec);
+  if (extension == ".onnx") return OnnxSession::Load(environment, spec);
   return Fail(ErrorCode::kUnsupported,
               "model '{}': '{}' is neither an ONNX model (.onnx) nor a TensorRT engine (.plan)", spec.name,
               spec.model.filename().string());
@@ -27,8 +27,8 @@ Result<std::unique_ptr<InferenceSession>> CreateByKind(std::shared_ptr<const Ort
 Result<std::unique_ptr<InferenceSession>> CreateSession(std::shared_ptr<const OrtEnvironment> environment,
                                                         const SessionSpec& spec) {
   try {
-    auto session = CreateByKind(std::move(environment), spec);
-    ReturnFreedMemory();
+    auto session = CreateByKind(environment, spec);
+    ReturnFreedMemory(*environment);
     return session;
   } catch (const std::bad_alloc&) {
     return Fail(ErrorCode::kTooLarge, "model '{}' could not be loaded: out of memory", spec.name);
@@ -37,6 +37,9 @@ Result<std::unique_ptr<InferenceSession>> CreateSession(std::shared_ptr<const Or
   }
 }
 
-void ReturnFreedMemory() { malloc_trim(0); }
+void ReturnFreedMemory(const OrtEnvironment& environment) {
+  environment.TrimArena();
+  malloc_trim(0);
+}
 
 }  // namespace tandem

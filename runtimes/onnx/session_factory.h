@@ -14,8 +14,8 @@ namespace tandem {
 [[nodiscard]] Result<std::unique_ptr<InferenceSession>> CreateSession(
     std::shared_ptr<const OrtEnvironment> environment, const SessionSpec& spec);
 
-// Gives memory that unloaded models and loading have left in the allocator back to the system. CreateSession does so
+// Gives memory that unloaded models and loading have left in the allocators back to the system. CreateSession does so
 // by itself; call it after unloading. Takes milliseconds, so not on a thread that serves.
-void ReturnFreedMemory();
+void ReturnFreedMemory(const OrtEnvironment& environment);
 
 }  // namespace tandem

@@ -86,9 +86,13 @@ Status ReadEntry(const fs::directory_entry& entry, ModelFolder& model) {
     if (name == "warmup") return StampFolder(entry.path(), "warmup/", 0, model.shared_files);
     return {};
   }
-  if (!entry.is_regular_file(ignored)) return {};
+  const bool is_config = name == "config.pbtxt" || name == "config.json";
+  if (!entry.is_regular_file(ignored)) {
+    if (is_config) return Invalid("'{}' is not a regular file", PathText(entry.path()));
+    return {};
+  }
   TANDEM_ASSIGN(FileStamp stamp, Stamp(entry.path(), name));
-  if (name != "config.pbtxt" && name != "config.json") {
+  if (!is_config) {
     model.shared_files.push_back(std::move(stamp));
     return {};
   }

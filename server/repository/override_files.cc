@@ -14,6 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxKey = 1024;
+constexpr std::size_t kMaxFiles = 256;  // Each costs the repository's worker some milliseconds.
 
 struct Place {
   std::string version;
@@ -65,6 +66,9 @@ TemporaryFolder::~TemporaryFolder() {
 
 Result<std::shared_ptr<TemporaryFolder>> WriteOverrideFiles(const OverrideFiles& files, const fs::path& parent,
                                                             std::uint64_t max_bytes) {
+  if (files.size() > kMaxFiles) {
+    return Invalid("this load has {} files; at most {} are allowed", files.size(), kMaxFiles);
+  }
   std::map<Place, const std::string*> places;
   std::uint64_t total = 0;
   for (const auto& [key, contents] : files) {

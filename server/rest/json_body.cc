@@ -52,10 +52,10 @@ Result<Json::Value> ParseObject(const Bytes& body) {
   return value;
 }
 
-Result<std::optional<std::string>> StringMember(const Json::Value& object, const char* name) {
+Result<std::optional<std::string>> StringMember(const Json::Value& object, const std::string& name) {
   const Json::Value& value = object[name];
   if (value.isNull()) return std::nullopt;
-  if (!value.isString()) return Invalid("'{}' must be a string, not {}", name, TypeName(value));
+  if (!value.isString()) return Invalid("'{}' must be a string, not {}", Excerpt(name), TypeName(value));
   return value.asString();
 }
 

@@ -16,7 +16,7 @@ namespace tandem::rest {
 [[nodiscard]] Result<Json::Value> ParseObject(const Bytes& body);
 
 // Members by name and type; absent is nullopt or the default, another type an error that names the member.
-[[nodiscard]] Result<std::optional<std::string>> StringMember(const Json::Value& object, const char* name);
+[[nodiscard]] Result<std::optional<std::string>> StringMember(const Json::Value& object, const std::string& name);
 [[nodiscard]] Result<std::optional<std::uint64_t>> UnsignedMember(const Json::Value& object, const char* name);
 [[nodiscard]] Result<bool> BoolMember(const Json::Value& object, const char* name, bool absent);
 

@@ -2,6 +2,7 @@
 
 #include <openssl/evp.h>
 
+#include <algorithm>
 #include <limits>
 #include <string>
 #include <utility>
@@ -15,10 +16,14 @@ namespace {
 using http::Method;
 
 constexpr std::string_view kFilePrefix = "file:";
+constexpr std::string_view kBase64Letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 Result<std::string> DecodeBase64(std::string_view key, const std::string& text) {
   std::string bytes(text.size() / 4 * 3 + 3, '\0');
-  const bool sized = text.size() % 4 == 0 && text.size() < std::numeric_limits<int>::max();
+  // EVP_DecodeBlock takes '=' anywhere, and blanks around the text.
+  const std::size_t plain = std::min(text.find_first_not_of(kBase64Letters), text.size());
+  const bool padded = text.size() - plain <= 2 && text.find_first_not_of('=', plain) == std::string::npos;
+  const bool sized = padded && text.size() % 4 == 0 && text.size() < std::numeric_limits<int>::max();
   const int written = sized ? EVP_DecodeBlock(reinterpret_cast<unsigned char*>(bytes.data()),
                                               reinterpret_cast<const unsigned char*>(text.data()),
                                               static_cast<int>(text.size()))
@@ -47,7 +52,7 @@ Result<repository::LoadOptions> ReadLoadOptions(const Call& call) {
   TANDEM_ASSIGN(const Json::Value parameters, Parameters(call));
   repository::LoadOptions options;
   for (const std::string& key : parameters.getMemberNames()) {
-    TANDEM_ASSIGN(std::optional<std::string> value, StringMember(parameters, key.c_str()));
+    TANDEM_ASSIGN(std::optional<std::string> value, StringMember(parameters, key));
     if (!value) continue;
     if (key == "config") {
       options.config_json = std::move(*value);

@@ -23,7 +23,7 @@ def with_weights(proto):
 
 
 class ModelTest(HostileTest):
-    flags = ("--model-control-mode", "explicit", "--load-model", "bias", "--max-request-bytes", "67108864")
+    flags = ("--model-control-mode", "explicit", "--load-model", "bias", "--max-request-bytes", "16777216")
 
     @classmethod
     def setUpClass(cls):
@@ -63,9 +63,9 @@ class FilesInLoadCalls(ModelTest):
             self.assertRefused(answer, status={400, 404}, label=str(content))
 
     def test_oversized_content_is_refused(self):
-        self.assertRefused(self.load("sent", {"config": "{}", "file:1/model.onnx": "A" * (70 << 20)}), status=413)
-        self.assertRefused(self.load("sent", {"config": "{}", "file:1/model.onnx": "A" * (40 << 20)}), "ONNX", status=400)
-        self.assertRefused(self.load("sent", {"config": "{}", **{f"file:{i}/model.onnx": "YWJj" for i in range(1, 20_000)}}), status=400)
+        self.assertRefused(self.load("sent", {"config": "{}", "file:1/model.onnx": "A" * (17 << 20)}), status=413)
+        self.assertRefused(self.load("sent", {"config": "{}", "file:1/model.onnx": "A" * (8 << 20)}), "ONNX", status=400)
+        self.assertRefused(self.load("sent", {"config": "{}", **{f"file:{i}/model.onnx": "YWJj" for i in range(1, 2000)}}), status=400)
 
     def test_content_without_a_configuration_or_a_model_is_refused(self):
         content = base64.b64encode(GOOD).decode()
@@ -93,6 +93,7 @@ class FilesInLoadCalls(ModelTest):
 class ExternalData(ModelTest):
     def setUp(self):
         super().setUp()
+        self.server.call("POST", "/v2/repository/models/outside/unload")
         self.secret = self.folder / "secret.bin"
         self.secret.write_bytes(np.arange(4, dtype="<f4").tobytes())
         self.name = "outside"

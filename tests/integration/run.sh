@@ -53,11 +53,15 @@ modules=() options=()
 while (($# > 0)); do
   case $1 in
     -k) options+=("$1" "${2:?-k needs a pattern}") && shift ;;
-    *) mapfile -t -O "${#modules[@]}" modules < <(cd "$HERE" && ls -1 "$1"*_test.py "$1.py" 2>/dev/null | sed 's/\.py$//') ;;
+    *)
+      found=$(cd "$HERE" && find . -maxdepth 1 -name "$1*_test.py" -o -maxdepth 1 -name "$1.py" | sed 's/^\.\///; s/\.py$//' | sort)
+      [[ -n $found ]] || die "no module is called $1, or begins so"
+      mapfile -t -O "${#modules[@]}" modules <<<"$found"
+      ;;
   esac
   shift
 done
-((${#modules[@]} > 0)) || mapfile -t modules < <(cd "$HERE" && ls -1 ./*_test.py | sed 's/^\.\///; s/\.py$//')
+((${#modules[@]} > 0)) || mapfile -t modules < <(cd "$HERE" && find . -maxdepth 1 -name '*_test.py' | sed 's/^\.\///; s/\.py$//' | sort)
 
 VENV=$(folder_for venv requirements.txt)
 provide "$VENV" make_venv

@@ -261,6 +261,20 @@ TEST_F(OrtSessionTest, AbsurdSizesAreTooLargeAndTheNextRequestIsServed) {
   EXPECT_EQ(Compute(*session, {shape(2, 3)}).shape, (Shape{2, 3}));
 }
 
+TEST_F(OrtSessionTest, TheMemoryOfAHugeRunGoesBackToTheSystem) {
+  OnnxModel model;
+  model.graph.Input("shape", DataType::kInt64, {1})
+      .Output("y", DataType::kFp32, {1})
+      .Node("ConstantOfShape", {"shape"}, {"ones"}, {{"value", OnnxTensor::Floats({1}, {1})}})
+      .Node("ReduceSum", {"ones"}, {"y"}, {{"keepdims", std::int64_t{1}}});
+  const auto session = Load(model);
+  const std::size_t before = ResidentBytes();
+  const Tensor y = Compute(*session, {MakeTensor<std::int64_t>("shape", DataType::kInt64, {1}, {64 << 20})});
+  EXPECT_EQ(y.shape, (Shape{1}));
+  SharedEnvironment()->TrimArena();
+  EXPECT_LT(ResidentBytes(), before + (std::size_t{64} << 20));  // The run took 256 MB.
+}
+
 TEST_F(OrtSessionTest, ACancelledRunEndsEarlyAndTheSessionServesOn) {
   const auto session = Load(fakes::SlowModel());
   const Tensor x = Floats("x", {1, 256}, std::vector<float>(256, 0.5F));

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <utility>
@@ -71,6 +72,14 @@ std::vector<T> Values(const Tensor& tensor) {
   std::vector<T> values(tensor.data.size() / sizeof(T));
   if (!values.empty()) std::memcpy(values.data(), tensor.data.view.data(), tensor.data.size());
   return values;
+}
+
+// Resident memory in bytes.
+inline std::size_t ResidentBytes() {
+  std::size_t pages = 0;
+  std::size_t resident = 0;
+  std::ifstream("/proc/self/statm") >> pages >> resident;
+  return resident * 4096;
 }
 
 class SessionTest : public ::testing::Test {

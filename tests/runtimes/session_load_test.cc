@@ -1,8 +1,5 @@
 #include <gmock/gmock.h>
 
-#include <cstdio>
-#include <fstream>
-
 #include "tests/runtimes/session_fixture.h"
 
 namespace tandem {
@@ -167,14 +164,6 @@ TEST_F(SessionLoadTest, ATensorRtEngineIsUnsupportedByThisBuild) {
   EXPECT_EQ(LoadFailure({.name = "m", .model = version_ / "model.pt"}).code, ErrorCode::kUnsupported);
 }
 
-// Resident memory in bytes.
-std::size_t Resident() {
-  std::size_t pages = 0;
-  std::size_t resident = 0;
-  std::ifstream("/proc/self/statm") >> pages >> resident;
-  return resident * 4096;
-}
-
 TEST_F(SessionLoadTest, LoadingAndUnloadingGivesTheMemoryBack) {
   OnnxModel model;
   const std::vector<float> weights(4 << 20, 1);
@@ -189,9 +178,9 @@ TEST_F(SessionLoadTest, LoadingAndUnloadingGivesTheMemoryBack) {
     EXPECT_EQ(Compute(**session, {Floats("x", {1}, {1})}).data.size(), std::size_t{16} << 20);
   };
   for (int i = 0; i < 3; ++i) cycle();
-  const std::size_t before = Resident();
+  const std::size_t before = ResidentBytes();
   for (int i = 0; i < 10; ++i) cycle();
-  EXPECT_LT(Resident(), before + (std::size_t{32} << 20));  // Ten models of 16 MB each would be 160 MB.
+  EXPECT_LT(ResidentBytes(), before + (std::size_t{32} << 20));  // Ten models of 16 MB each would be 160 MB.
 }
 
 }  // namespace

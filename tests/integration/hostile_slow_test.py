@@ -1,0 +1,246 @@
+"""Clients that are slow, many, or gone: cases 17, 18 and 19 of the list in the protocol notes."""
+import json
+import socket
+import threading
+import time
+
+import numpy as np
+
+import models
+from raw_http import GOOD_BODY, Connection, HostileTest, binary_body, floats, request
+from tandem_server import PATIENCE, TandemTest, until
+
+HEAD = b"POST /v2/models/bias/infer HTTP/1.1\r\nHost: x\r\n"
+
+
+def slow_body(steps, **parameters):
+    """A request that computes for `steps` steps of some ten microseconds."""
+    document = {"inputs": [{"name": "x", "shape": [1, 256], "datatype": "FP32", "parameters": {"binary_data_size": 1024}},
+                           {"name": "steps", "shape": [1], "datatype": "INT64", "data": [steps]}], "parameters": parameters}
+    body, header = binary_body(document, floats(*[0.5] * 256))
+    return request(body, "/v2/models/slow/infer", headers=[header])
+
+
+class Drip(threading.Thread):
+    """Sends `data`, then `more` byte by byte, or reads byte by byte, until the server ends it."""
+
+    def __init__(self, port, data, more=b"", read=False, pause=0.1):
+        super().__init__(daemon=True)
+        self.connection = Connection(port, receive_buffer=4096 if read else None)
+        self.data, self.more, self.read, self.pause = data, more, read, pause
+        self.ended_after = None
+        self.begun = time.monotonic()
+        self.start()
+
+    def run(self):
+        try:
+            self.connection.socket.sendall(self.data)
+            end = time.monotonic() + PATIENCE
+            position = 0
+            while time.monotonic() < end:
+                if self.read:
+                    if not self.connection.socket.recv(1):
+                        break
+                elif self.more:
+                    self.connection.socket.sendall(self.more[position % len(self.more):][:1])
+                    position += 1
+                time.sleep(self.pause)
+                if not self.read and self.closed():
+                    break
+            else:
+                return
+        except OSError:
+            pass
+        self.ended_after = time.monotonic() - self.begun
+
+    def closed(self):
+        try:
+            return self.connection.socket.recv(4096, socket.MSG_DONTWAIT) == b""
+        except BlockingIOError:
+            return False
+
+
+class SlowClients(HostileTest):
+    flags = ("--header-timeout-secs", "0.5", "--idle-timeout-secs", "1")
+
+    def test_slow_clients_are_let_go_and_hinder_nobody(self):
+        port = self.server.http_port
+        large = json.dumps({"inputs": [{"name": "x", "shape": [1, 2_000_000], "datatype": "INT8", "parameters": {"binary_data_size": 2_000_000}}],
+                            "parameters": {"binary_data_output": True}}).encode()
+        question = request(large + bytes(2_000_000), "/v2/models/identity_int8/infer", headers=[("Inference-Header-Content-Length", len(large))])
+        kinds = {"says nothing": lambda: Drip(port, b""), "header byte by byte": lambda: Drip(port, b"POST /", b"a"), "headers without end": lambda: Drip(port, HEAD, b"a: b\r\n"),
+                 "half a header": lambda: Drip(port, HEAD + b"Content-Le"), "body byte by byte": lambda: Drip(port, HEAD + b"Content-Length: 1000000\r\n\r\n", b" "),
+                 "no body at all": lambda: Drip(port, HEAD + b"Content-Length: 100\r\n\r\n"), "chunks byte by byte": lambda: Drip(port, HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
+                 "answer byte by byte": lambda: Drip(port, question, read=True), "idle after a request": lambda: Drip(port, request(GOOD_BODY)),
+                 "blank lines": lambda: Drip(port, b"", b"\r\n")}
+        before = self.server.open_files()
+        drips = [(kind, make()) for kind, make in kinds.items() for _ in range(5)]
+        waits = []
+        # What a slow reader has not read yet hides that its connection has ended: the server's descriptors tell.
+        senders = [(kind, drip) for kind, drip in drips if not drip.read]
+        while any(drip.is_alive() for _, drip in senders) or self.server.open_files() > before + 1:
+            self.assertLess(time.monotonic() - drips[0][1].begun, PATIENCE, "clients are never let go")
+            begun = time.monotonic()
+            self.assertWell()
+            waits.append(time.monotonic() - begun)
+            time.sleep(0.05)
+        for kind, drip in senders:
+            self.assertIsNotNone(drip.ended_after, f"{kind}: never let go")
+        for _, drip in drips:
+            drip.connection.close()
+        self.assertLess(np.median(waits), 1, "others had to wait")
+
+
+class ManyClients(TandemTest):
+    def serve(self, *flags, **options):
+        repository = self.folder / "models"
+        models.place(repository, "bias", models.bias())
+        return self.start(repository, *flags, **options)
+
+    def answers(self, server):
+        try:
+            with Connection(server.http_port, timeout=5) as connection:
+                answer = connection.send(request(GOOD_BODY)).answer()
+                return answer is not None and answer.status == 200
+        except OSError:
+            return False
+
+    def crowd(self, port, count):
+        sockets = []
+        for _ in range(count):
+            sock = socket.socket()
+            sock.setblocking(False)
+            self.addCleanup(sock.close)
+            sock.connect_ex(("127.0.0.1", port))
+            sockets.append(sock)
+        return sockets
+
+    def test_more_connections_than_descriptors(self):
+        server = self.serve(open_files=128)
+        before = server.open_files()
+        crowd = [sock for port in (server.http_port, server.grpc_port, server.metrics_port) for sock in self.crowd(port, 250)]
+        time.sleep(0.5)
+        server.check_alive()
+        self.assertLessEqual(server.open_files(), 128)
+        until(lambda: self.answers(server), "a request gets through although the crowd stays")
+        used = server.cpu_seconds()
+        time.sleep(1)
+        self.assertLess(server.cpu_seconds() - used, 0.7, "the server spins")
+        for sock in crowd:
+            sock.close()
+        until(lambda: self.answers(server), "a request gets through when the crowd has gone")
+        until(lambda: server.open_files() <= before + 2, "the descriptors are given back")
+        # Models can still be loaded: a part of the descriptors is kept for them.
+        self.assertEqual(server.call("GET", "/v2/models/bias/ready").status, 200)
+
+    def test_more_connections_than_allowed(self):
+        server = self.serve("--max-connections", "20")
+        crowd = self.crowd(server.http_port, 200)
+        until(lambda: self.answers(server), "a request gets through although the crowd stays")
+        self.assertLess(server.open_files(), 120)
+        for sock in crowd:
+            sock.close()
+        until(lambda: self.answers(server), "a request gets through when the crowd has gone")
+
+    def test_thousands_of_connections_come_and_go(self):
+        server = self.serve()
+        before, threads = server.open_files(), server.threads()
+        for _ in range(10):
+            crowd = self.crowd(server.http_port, 300)
+            for sock in crowd[::2]:
+                sock.close()
+            for sock in crowd[1::2]:
+                try:
+                    sock.send(b"GET /v2 HT")
+                except OSError:
+                    pass
+                sock.close()
+        self.assertTrue(self.answers(server))
+        until(lambda: server.open_files() <= before + 1, "the descriptors are given back")
+        self.assertEqual(server.threads(), threads)
+
+
+class GoneClients(HostileTest):
+    @classmethod
+    def fill(cls, repository):
+        super().fill(repository)
+        models.place(repository, "slow", models.slow())
+
+    def computed(self):
+        return int(self.server.statistics("slow")["inference_count"])
+
+    def wait_idle(self):
+        """The server computes no more."""
+        def idle():
+            used = self.server.cpu_seconds()
+            time.sleep(0.3)
+            return self.server.cpu_seconds() - used < 0.1
+
+        until(idle, "the server is idle")
+
+    def wait_busy(self):
+        used = self.server.cpu_seconds()
+        until(lambda: self.server.cpu_seconds() - used > 0.1, "the server computes")
+
+    def test_gone_in_the_middle_of_an_upload(self):
+        before, threads = self.server.open_files(), self.server.threads()
+        head = HEAD + b"Content-Length: 100000000\r\n\r\n"
+        for size in (0, 1, 1000, 1_000_000):
+            for leave in (Connection.close, Connection.reset):
+                connection = self.connect()
+                connection.send(head + b" " * size)
+                leave(connection)
+        for data in (b"", b"P", HEAD[:20], HEAD, HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\nab"):
+            for leave in (Connection.close, Connection.reset):
+                connection = self.connect()
+                connection.send(data)
+                leave(connection)
+        until(lambda: self.server.open_files() <= before, "the descriptors are given back")
+        self.assertEqual(self.server.threads(), threads)
+
+    def test_gone_in_the_middle_of_a_run(self):
+        for leave in (Connection.close, Connection.reset, lambda connection: connection.socket.shutdown(socket.SHUT_WR)):
+            before = self.computed()
+            connection = self.connect()
+            connection.send(slow_body(20_000_000))  # Minutes.
+            self.wait_busy()
+            leave(connection)
+            self.wait_idle()
+            self.assertEqual(self.computed(), before)
+
+    def test_gone_while_waiting(self):
+        before = self.computed()
+        first = self.connect().send(slow_body(20_000_000))
+        self.wait_busy()
+        waiting = [self.connect().send(slow_body(10)) for _ in range(30)]
+        until(lambda: self.server.metric("tandem_queue_depth") == 30, "all are in the queue")
+        for connection in waiting[:20]:
+            connection.reset()
+        until(lambda: self.server.metric("tandem_queue_depth") == 10, "those who left are out of the queue")
+        first.close()
+        for connection in waiting[20:]:
+            self.assertEqual(connection.answer().status, 200)
+        self.assertEqual(self.computed() - before, 10)
+
+    def test_deadlines_pass_in_the_queue_without_compute(self):
+        before = self.computed()
+        first = self.connect().send(slow_body(20_000_000))
+        self.wait_busy()
+        waiting = [self.connect().send(slow_body(10, timeout=100_000)) for _ in range(5)]
+        until(lambda: self.server.metric("tandem_queue_depth") == 5, "all are in the queue")
+        time.sleep(0.2)
+        first.close()
+        for connection in waiting:
+            self.assertRefused(connection.answer(), "deadline", status=503)
+        self.assertEqual(self.computed(), before)
+
+    def test_gone_in_the_middle_of_an_answer(self):
+        before = self.server.open_files()
+        columns = 4_000_000
+        text = json.dumps({"inputs": [{"name": "x", "shape": [1, columns], "datatype": "INT8", "parameters": {"binary_data_size": columns}}]}).encode()
+        for leave in (Connection.close, Connection.reset):
+            connection = self.connect(receive_buffer=4096)
+            connection.send(request(text + bytes(columns), "/v2/models/identity_int8/infer", headers=[("Inference-Header-Content-Length", len(text))]))
+            connection.socket.recv(1)
+            leave(connection)
+        until(lambda: self.server.open_files() <= before, "the descriptors are given back")
