@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <format>
 #include <fstream>
 #include <memory>
@@ -26,10 +27,16 @@ namespace {
 
 using std::chrono::nanoseconds;
 
+// Where the package libonnx-testdata puts its models. TANDEM_ROOT is set where that package lies in another root.
+std::string SamplesFolder() {
+  const char* root = std::getenv("TANDEM_ROOT");
+  return std::string(root == nullptr ? "" : root) + "/usr/share/libonnx-testdata/data/light";
+}
+
 struct DemoOptions {
   double seconds = 10;
   std::vector<std::string> models = {"squeezenet", "shufflenet", "resnet50"};
-  std::string samples = "/usr/share/libonnx-testdata/data/light";
+  std::string samples = SamplesFolder();
   std::string json_file;
   double load = 0.4;
 };

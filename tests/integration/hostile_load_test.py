@@ -5,8 +5,7 @@ import threading
 import time
 
 import models
-from hostile_slow_test import slow_body
-from raw_http import GOOD_BODY, Connection, HostileTest, request
+from raw_http import GOOD_BODY, Connection, HostileTest, request, slow_body
 from tandem_server import PATIENCE, SANITIZED, until
 
 QUEUE = 16
@@ -100,10 +99,10 @@ class Overload(LoadTest):
 
     def test_urgent_requests_go_first(self):
         first = self.connect().send(slow_body(20_000_000))  # Minutes: holds the device until it goes.
-        steps = self.steps
+        self.server.wait_busy()
         waiting = {}
         for index, priority in enumerate((3, 2, 1)):
-            waiting[priority] = self.connect().send(slow_body(steps, priority=priority))
+            waiting[priority] = self.connect().send(slow_body(self.steps, priority=priority))
             until(lambda: self.server.metric("tandem_queue_depth") == index + 1, "it is in the queue")
         first.close()
         order = []

@@ -7,18 +7,10 @@ import time
 import numpy as np
 
 import models
-from raw_http import GOOD_BODY, Connection, HostileTest, binary_body, floats, request
+from raw_http import GOOD_BODY, Connection, HostileTest, request, slow_body
 from tandem_server import PATIENCE, TandemTest, until
 
 HEAD = b"POST /v2/models/bias/infer HTTP/1.1\r\nHost: x\r\n"
-
-
-def slow_body(steps, **parameters):
-    """A request that computes for `steps` steps of some ten microseconds."""
-    document = {"inputs": [{"name": "x", "shape": [1, 256], "datatype": "FP32", "parameters": {"binary_data_size": 1024}},
-                           {"name": "steps", "shape": [1], "datatype": "INT64", "data": [steps]}], "parameters": parameters}
-    body, header = binary_body(document, floats(*[0.5] * 256))
-    return request(body, "/v2/models/slow/infer", headers=[header])
 
 
 class Drip(threading.Thread):
@@ -169,19 +161,6 @@ class GoneClients(HostileTest):
     def computed(self):
         return int(self.server.statistics("slow")["inference_count"])
 
-    def wait_idle(self):
-        """The server computes no more."""
-        def idle():
-            used = self.server.cpu_seconds()
-            time.sleep(0.3)
-            return self.server.cpu_seconds() - used < 0.1
-
-        until(idle, "the server is idle")
-
-    def wait_busy(self):
-        used = self.server.cpu_seconds()
-        until(lambda: self.server.cpu_seconds() - used > 0.1, "the server computes")
-
     def test_gone_in_the_middle_of_an_upload(self):
         before, threads = self.server.open_files(), self.server.threads()
         head = HEAD + b"Content-Length: 100000000\r\n\r\n"
@@ -203,15 +182,15 @@ class GoneClients(HostileTest):
             before = self.computed()
             connection = self.connect()
             connection.send(slow_body(20_000_000))  # Minutes.
-            self.wait_busy()
+            self.server.wait_busy()
             leave(connection)
-            self.wait_idle()
+            self.server.wait_idle()
             self.assertEqual(self.computed(), before)
 
     def test_gone_while_waiting(self):
         before = self.computed()
         first = self.connect().send(slow_body(20_000_000))
-        self.wait_busy()
+        self.server.wait_busy()
         waiting = [self.connect().send(slow_body(10)) for _ in range(30)]
         until(lambda: self.server.metric("tandem_queue_depth") == 30, "all are in the queue")
         for connection in waiting[:20]:
@@ -225,7 +204,7 @@ class GoneClients(HostileTest):
     def test_deadlines_pass_in_the_queue_without_compute(self):
         before = self.computed()
         first = self.connect().send(slow_body(20_000_000))
-        self.wait_busy()
+        self.server.wait_busy()
         waiting = [self.connect().send(slow_body(10, timeout=100_000)) for _ in range(5)]
         until(lambda: self.server.metric("tandem_queue_depth") == 5, "all are in the queue")
         time.sleep(0.2)

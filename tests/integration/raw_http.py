@@ -154,3 +154,11 @@ def binary_body(document, *parts):
 
 def floats(*values):
     return np.array(values, "<f4").tobytes()
+
+
+def slow_body(steps, **parameters):
+    """A request that computes for `steps` steps of some ten microseconds."""
+    document = {"inputs": [{"name": "x", "shape": [1, 256], "datatype": "FP32", "parameters": {"binary_data_size": 1024}},
+                           {"name": "steps", "shape": [1], "datatype": "INT64", "data": [steps]}], "parameters": parameters}
+    body, header = binary_body(document, floats(*[0.5] * 256))
+    return request(body, "/v2/models/slow/infer", headers=[header])

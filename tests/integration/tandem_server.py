@@ -52,9 +52,9 @@ class Server:
         folder = pathlib.Path(self.folder.name)
         self.log_file = folder / "log"
         self.tls = tls
-        ports_file = folder / "ports"
+        self.ports_file = folder / "ports"
         command = [BINARY, "serve", "--model-repository", repository, "--http-port", "0", "--grpc-port", "0",
-                   "--metrics-port", "0", "--ports-file", ports_file, *flags]
+                   "--metrics-port", "0", "--ports-file", self.ports_file, *flags]
         settings = {key: value for key, value in os.environ.items() if not key.startswith("TANDEM_")}
         settings.setdefault("TSAN_OPTIONS", "ignore_noninstrumented_modules=1:halt_on_error=1")
         settings.update(environment or {})
@@ -68,28 +68,29 @@ class Server:
                                             env=settings, preexec_fn=limit)
         try:
             if wait:
-                self._wait_ready(ports_file)
+                self.wait_ports()
+                until(lambda: self.check_alive() or self._is_ready(), "the server is ready")
         except BaseException:
             self.stop()
             raise
 
-    def _wait_ready(self, ports_file):
+    def wait_ports(self):
+        """Waits until the server listens."""
         def ports():
             self.check_alive()
             try:
-                return json.loads(ports_file.read_text())
+                return json.loads(self.ports_file.read_text())
             except (OSError, ValueError):
                 return None
 
         found = until(ports, "the server writes its ports")
         self.http_port, self.grpc_port, self.metrics_port = found["http"], found["grpc"], found["metrics"]
         self.http, self.grpc = f"127.0.0.1:{self.http_port}", f"127.0.0.1:{self.grpc_port}"
-        until(lambda: self.check_alive() or self._is_ready(), "the server is ready")
 
     def _is_ready(self):
         if self.http_port and not self.tls:
             return self.call("GET", "/v2/health/ready").status == 200
-        return " ready " in self.log()
+        return " ready versions=" in self.log()
 
     # ------------------------------------------------------------------ asking
 
@@ -140,6 +141,18 @@ class Server:
     def cpu_seconds(self):
         fields = pathlib.Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def wait_busy(self):
+        used = self.cpu_seconds()
+        until(lambda: self.cpu_seconds() - used > 0.1, "the server computes")
+
+    def wait_idle(self):
+        def idle():
+            used = self.cpu_seconds()
+            time.sleep(0.3)
+            return self.cpu_seconds() - used < 0.1
+
+        until(idle, "the server computes no more")
 
     def signal(self, number):
         self.process.send_signal(number)

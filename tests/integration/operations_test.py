@@ -1,0 +1,340 @@
+"""Starting, stopping, changing and watching a server."""
+import json
+import os
+import signal
+import socket
+import threading
+import time
+
+import models
+from raw_http import GOOD_BODY, Connection, request, slow_body
+from tandem_server import PATIENCE, Server, TandemTest, tandem, until
+
+FOREVER = 20_000_000  # Steps of the slow model: minutes.
+
+
+class OperationsTest(TandemTest):
+    def setUp(self):
+        super().setUp()
+        self.repository = self.folder / "models"
+        models.place(self.repository, "bias", models.bias())
+
+    def ask(self, server, value=1, model="bias"):
+        """The model adds `value`."""
+        with Connection(server.http_port) as connection:
+            answer = connection.send(request(GOOD_BODY, f"/v2/models/{model}/infer")).answer()
+        self.assertEqual(answer.status, 200, answer)
+        self.assertEqual(answer.json()["outputs"][0]["data"][0], 1 + value)
+
+    def ready(self, server, model, version=None):
+        return server.call("GET", f"/v2/models/{model}{f'/versions/{version}' if version else ''}/ready").status == 200
+
+    def versions(self, server, model="bias"):
+        return server.call("GET", f"/v2/models/{model}").json()["versions"]
+
+
+class Stopping(OperationsTest):
+    def setUp(self):
+        super().setUp()
+        models.place(self.repository, "slow", models.slow())
+
+    def busy_server(self, steps, *flags):
+        server = self.start(self.repository, *flags)
+        connection = Connection(server.http_port).send(slow_body(steps))
+        self.addCleanup(connection.close)
+        server.wait_busy()
+        return server, connection
+
+    def test_sigterm_and_sigint_end_an_idle_server(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            server = self.start(self.repository)
+            self.ask(server)
+            with Connection(server.http_port):  # A connection that says nothing does not hold it up.
+                server.signal(number)
+                begun = time.monotonic()
+                self.assertEqual(server.wait(), 0)
+                self.assertLess(time.monotonic() - begun, 10)
+            self.assertIn("stopped", server.log())
+
+    def test_sigterm_lets_requests_finish_and_takes_no_new_ones(self):
+        server, running = self.busy_server(40_000)
+        waiting = Connection(server.http_port).send(slow_body(10))
+        until(lambda: server.metric("tandem_queue_depth") == 1, "one waits")
+        server.signal(signal.SIGTERM)
+
+        def refused():
+            try:
+                with Connection(server.http_port) as connection:
+                    answer = connection.send(request(GOOD_BODY)).answer()
+            except ConnectionError:
+                return True  # All were done before this came.
+            if answer is None:
+                return True
+            if answer.status == 503:
+                self.assertRegex(answer.headers["Retry-After"], r"^\d+$")
+                self.assertIn("error", answer.json())
+                return True
+            return False
+
+        until(refused, "new requests are refused")
+        self.assertEqual(running.answer().status, 200)
+        self.assertEqual(waiting.answer().status, 200)
+        self.assertEqual(server.wait(), 0)
+
+    def test_readiness_goes_false_while_draining(self):
+        server, running = self.busy_server(FOREVER, "--drain-secs", "60")
+        server.signal(signal.SIGTERM)
+        until(lambda: server.call("GET", "/v2/health/ready").status == 503, "readiness goes false")
+        self.assertEqual(server.call("GET", "/v2/health/live").status, 200)
+        running.close()
+        self.assertEqual(server.wait(), 0)
+
+    def test_the_drain_has_an_end(self):
+        server, running = self.busy_server(FOREVER, "--drain-secs", "0.5")
+        begun = time.monotonic()
+        server.signal(signal.SIGTERM)
+        server.wait()
+        self.assertLess(time.monotonic() - begun, 20)
+        self.assertIn("drain time is over", server.log())
+        answer = running.answer()
+        self.assertTrue(answer is None or answer.status in (499, 503), answer)
+
+    def test_a_second_signal_ends_it_at_once(self):
+        server, _ = self.busy_server(FOREVER)
+        server.signal(signal.SIGTERM)
+        until(lambda: "draining" in server.log(), "the drain begins")
+        server.signal(signal.SIGTERM)
+        begun = time.monotonic()
+        self.assertEqual(server.wait(), 1)
+        self.assertLess(time.monotonic() - begun, 10)
+
+    def test_a_signal_while_models_load_ends_it(self):
+        for index in range(30):
+            models.place(self.repository, f"squeezenet{index}", models.LIGHT_MODELS / "light_squeezenet.onnx")
+        server = self.start(self.repository, wait=False)
+        until(lambda: "listening" in server.log(), "it listens")
+        server.signal(signal.SIGTERM)
+        server.wait()
+
+
+class Repository(OperationsTest):
+    def test_sighup_rereads_the_repository(self):
+        server = self.start(self.repository)
+        models.place(self.repository, "fresh", models.bias(7))
+        models.place(self.repository, "bias", models.bias(3), version=2)
+        server.signal(signal.SIGHUP)
+        until(lambda: self.ready(server, "fresh"), "the new model is there")
+        until(lambda: self.versions(server) == ["2"], "the new version is there")
+        self.ask(server, 7, "fresh")
+        self.ask(server, 3)
+        (self.repository / "fresh/1/model.onnx").unlink()
+        (self.repository / "fresh/1").rmdir()
+        (self.repository / "fresh").rmdir()
+        server.signal(signal.SIGHUP)
+        until(lambda: not self.ready(server, "fresh"), "the model has gone")
+        self.ask(server, 3)
+
+    def test_polling_follows_the_repository(self):
+        server = self.start(self.repository, "--model-control-mode", "poll", "--repository-poll-secs", "0.2")
+        models.place(self.repository, ".copying", models.bias(4))
+        os.rename(self.repository / ".copying", self.repository / "polled")
+        until(lambda: self.ready(server, "polled"), "the new model is there")
+        self.ask(server, 4, "polled")
+        path = self.repository / "bias/1/model.onnx"
+        path.write_bytes(b"no model")
+        until(lambda: any(entry["name"] == "bias" and entry["reason"] for entry in server.call("POST", "/v2/repository/index").json()), "the failure is in the index")
+        self.ask(server, 1)
+        models.place(self.repository, "bias", models.bias(9))
+        until(lambda: server.call("POST", "/v2/models/bias/infer", GOOD_BODY).json()["outputs"][0]["data"][0] == 10, "the mended model is served")
+        self.assertEqual(server.call("POST", "/v2/repository/models/bias/unload", b"").status, 503)
+
+    def test_explicit_mode_loads_what_it_is_told(self):
+        models.place(self.repository, "other", models.bias(5))
+        server = self.start(self.repository, "--model-control-mode", "explicit", "--load-model", "other")
+        self.assertEqual((self.ready(server, "bias"), self.ready(server, "other")), (False, True))
+        self.assertEqual(server.call("POST", "/v2/repository/models/bias/load", b"").status, 200)
+        self.ask(server)
+        self.ask(server, 5, "other")
+        nothing = self.start(self.repository, "--model-control-mode", "explicit")
+        self.assertEqual(self.ready(nothing, "bias"), False)
+        self.assertEqual(nothing.call("GET", "/v2/health/ready").status, 200)
+
+    def test_load_calls_need_explicit_mode(self):
+        server = self.start(self.repository)
+        for call in ("load", "unload"):
+            answer = server.call("POST", f"/v2/repository/models/bias/{call}", b"")
+            self.assertEqual(answer.status, 503, answer)
+            self.assertIn("explicit", answer.error)
+            self.assertRegex(answer.headers["Retry-After"], r"^\d+$")
+        self.ask(server)
+
+    def test_a_corrupt_model_does_not_touch_a_good_one(self):
+        models.place(self.repository, "corrupt", models.bias()).write_bytes(b"nonsense")
+        server = self.start(self.repository)
+        self.ask(server)
+        answer = server.call("POST", "/v2/models/corrupt/infer", GOOD_BODY)
+        self.assertEqual(answer.status, 503, answer)
+        self.assertIn("corrupt", answer.error)
+        self.assertEqual(server.call("GET", "/v2/health/ready").status, 200)
+        strict = self.start(self.repository, "--strict-readiness", "true", wait=False)
+        strict.wait_ports()
+        until(lambda: " ready versions=" in strict.log(), "it has tried all")
+        self.assertEqual(strict.call("GET", "/v2/health/ready").status, 503)
+        self.ask(strict)
+        leaving = self.start(self.repository, "--exit-on-error", "true", wait=False)
+        self.assertEqual(leaving.wait(), 1)
+        self.assertIn("corrupt", leaving.log())
+
+    def test_version_policies(self):
+        for version in (1, 2, 3, 10):
+            models.place(self.repository, "bias", models.bias(version), version)
+        models.place(self.repository, "bias", models.bias(99), "007")  # Not a version.
+        models.place(self.repository, "bias", models.bias(99), "x4")
+        config = self.repository / "bias/config.pbtxt"
+        for policy, expected in (("", ["10"]), ("version_policy { latest { num_versions: 2 } }", ["3", "10"]), ("version_policy { all {} }", ["1", "2", "3", "10"]), ("version_policy { specific { versions: [1, 3] } }", ["1", "3"])):
+            config.write_text(policy)
+            server = self.start(self.repository)
+            self.assertEqual(sorted(self.versions(server), key=int), expected)
+            self.ask(server, int(expected[-1]))
+            for version in expected:
+                answer = server.call("POST", f"/v2/models/bias/versions/{version}/infer", GOOD_BODY)
+                self.assertEqual((answer.json()["model_version"], answer.json()["outputs"][0]["data"][0]), (version, 1 + int(version)))
+            server.stop()
+
+    def test_several_repositories(self):
+        more = self.folder / "more"
+        models.place(more, "second", models.bias(6))
+        server = self.start(self.repository, "--model-repository", more)
+        self.ask(server)
+        self.ask(server, 6, "second")
+
+    def test_configured_slo_and_queue(self):
+        models.place(self.repository, "strict", models.slow(), config='parameters { key: "slo_ms" value { string_value: "0.001" } }')
+        server = self.start(self.repository)
+        body = slow_body(10).replace(b"/models/slow/", b"/models/strict/")
+        with Connection(server.http_port) as connection:
+            answer = connection.send(body).answer()
+        self.assertEqual(answer.status, 503, answer)
+        default = self.start(self.repository, "--default-slo-ms", "0.001")
+        self.assertEqual(default.call("POST", "/v2/models/bias/infer", GOOD_BODY).status, 503)
+
+
+class Starting(OperationsTest):
+    def fails(self, code, *words, flags=(), environment=None):
+        done = tandem("serve", *flags, environment=environment)
+        self.assertEqual(done.returncode, code, done.stderr)
+        for word in words:
+            self.assertIn(word, done.stderr + done.stdout)
+
+    def test_wrong_usage_exits_with_2(self):
+        repository = ("--model-repository", str(self.repository))
+        self.fails(2, "model-repository")
+        self.fails(2, "--nonsense", flags=(*repository, "--nonsense"))
+        self.fails(2, flags=(*repository, "--http-port", "70000"))
+        self.fails(2, flags=(*repository, "--http-port", "x"))
+        self.fails(2, flags=(*repository, "--model-control-mode", "sometimes"))
+        self.fails(2, flags=(*repository, "--log-level", "loud"))
+        self.fails(2, flags=(*repository, "--log-format", "xml"))
+        self.fails(2, "explicit", flags=(*repository, "--load-model", "bias"))
+        self.fails(2, flags=(*repository, "--workers", "0"))
+        self.fails(2, flags=(*repository, "--allow-http", "false", "--allow-grpc", "false"))
+        self.fails(2, "--tls-key", flags=(*repository, "--tls-cert", "x"))
+        self.fails(2, flags=(*repository, "--http-address", "localhost:80"))
+        self.fails(2, flags=(*repository, "--provider", "magic"))
+        self.fails(2, flags=repository, environment={"TANDEM_HTTP_PORT": "many"})
+
+    def test_an_address_for_everyone_needs_protection(self):
+        ports = ("--http-port", "0", "--grpc-port", "0", "--metrics-port", "0")
+        for flag in ("--http-address", "--grpc-address", "--metrics-address"):
+            for address in ("0.0.0.0", "::", "192.0.2.1"):
+                self.fails(2, flag, "--token-file", "--insecure", flags=("--model-repository", str(self.repository), *ports, flag, address))
+        server = self.start(self.repository, "--http-address", "0.0.0.0", "--insecure")
+        self.ask(server)
+
+    def test_a_port_in_use_is_named(self):
+        with socket.socket() as holder:
+            holder.bind(("127.0.0.1", 0))
+            holder.listen()
+            port = holder.getsockname()[1]
+            for flag in ("--http-port", "--grpc-port", "--metrics-port"):
+                ports = [part for name in ("--http-port", "--grpc-port", "--metrics-port") for part in (name, str(port if name == flag else 0))]
+                self.fails(1, str(port), "use", flags=("--model-repository", str(self.repository), *ports))
+
+    def test_missing_files_are_named(self):
+        base = ("--http-port", "0", "--grpc-port", "0", "--metrics-port", "0", "--model-repository")
+        for code, flags in (((1, 2), (*base, "/nonexistent/models")), ((1, 2), (*base, str(self.repository), "--ort-library", "/nonexistent/lib.so")), ((1, 2), (*base, str(self.repository), "--token-file", "/nonexistent/tokens")),
+                            ((1, 2), (*base, str(self.repository), "--tls-cert", "/nonexistent/c", "--tls-key", "/nonexistent/k")), ((1, 2), (*base, str(self.repository), "--ports-file", "/nonexistent/x"))):
+            done = tandem("serve", *flags)
+            self.assertIn(done.returncode, code, done.stderr)
+            self.assertIn("/nonexistent", done.stderr)
+
+    def test_options_come_from_the_environment_and_a_file(self):
+        file = self.folder / "serve.toml"
+        file.write_text('log-format = "json"\nmax-queue = 5\n')
+        server = self.start(self.repository, "--config", file, environment={"TANDEM_LOG_LEVEL": "debug"})
+        self.assertTrue(server.log().startswith("{"))
+        self.ask(server)
+        file.write_text("nonsense = 3\n")
+        done = tandem("serve", "--config", file, "--model-repository", self.repository)
+        self.assertEqual(done.returncode, 2, done.stderr)
+
+    def test_only_one_front_end(self):
+        server = self.start(self.repository, "--allow-grpc", "false", "--allow-metrics", "false")
+        self.assertEqual((server.grpc_port, server.metrics_port), (0, 0))
+        self.ask(server)
+        only_grpc = self.start(self.repository, "--allow-http", "false")
+        self.assertEqual(only_grpc.http_port, 0)
+
+
+class Logs(OperationsTest):
+    def test_json_lines_are_json(self):
+        models.place(self.repository, "corrupt", models.bias()).write_bytes(b"nonsense \"quoted\" \xff")
+        server = self.start(self.repository, "--log-format", "json", "--log-level", "debug", "--model-control-mode", "explicit", "--load-model", "*")
+        self.ask(server)
+        for name in ("x%0ay", "%22quoted%22", "%F0%9F%98%80", "%ff"):
+            server.call("POST", f"/v2/repository/models/{name}/load", b"")
+        server.call("POST", "/v2/repository/models/bias/load", b'{"parameters": {"config": "{\\n\\"forged\\": "}}')
+        with Connection(server.http_port) as connection:
+            connection.send(b"\xff\x00\r\n\r\n").answer()
+        server.stop()
+        lines = server.log().splitlines()
+        self.assertGreater(len(lines), 5)
+        for line in lines:
+            entry = json.loads(line)
+            self.assertRegex(entry["time"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z$")
+            self.assertIn(entry["level"], {"debug", "info", "warning", "error"})
+            self.assertTrue(entry["message"])
+
+    def test_nobody_forges_a_line(self):
+        server = self.start(self.repository, "--model-control-mode", "explicit")
+        server.call("POST", "/v2/repository/models/bias/load", json.dumps({"parameters": {"config": "{\n2026-01-01T00:00:00.000 error forged"}}).encode())
+        server.stop()
+        for line in server.log().splitlines():
+            self.assertRegex(line, r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+ \w+ ")
+            self.assertFalse(line.split(" ", 2)[2].startswith("forged"))
+
+    def test_the_level_can_be_changed(self):
+        quiet = self.start(self.repository, "--log-level", "off")
+        self.ask(quiet)
+        self.assertEqual(quiet.log(), "")
+        server = self.start(self.repository, "--model-control-mode", "explicit", "--load-model", "*")
+        server.call("POST", "/v2/logging", {"log_info": False, "log_warning": False})
+        before = server.log()
+        server.call("POST", "/v2/repository/models/bias/load", b"")
+        self.assertEqual(server.log(), before)
+        server.call("POST", "/v2/logging", {"log_info": True})
+        server.call("POST", "/v2/repository/models/bias/load", b"")
+        until(lambda: server.log() != before, "it speaks again")
+
+    def test_many_servers_at_once(self):
+        servers = []
+        threads = [threading.Thread(target=lambda: servers.append(Server(self.repository))) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(PATIENCE)
+        for server in servers:
+            self.addCleanup(server.stop)
+        self.assertEqual(len({server.http_port for server in servers}), 4)
+        for server in servers:
+            self.ask(server)
