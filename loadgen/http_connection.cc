@@ -10,6 +10,8 @@ namespace tandem::loadgen {
 namespace {
 
 constexpr std::size_t kMaxVectors = 64;
+// Offered in one call. A socket takes no more at once, and sanitizers look at every byte that is offered.
+constexpr std::size_t kMaxBytes = 1 << 20;
 
 std::size_t PartCount(const HttpRequest& request) {
   return 1 + request.parts.size();
@@ -42,8 +44,11 @@ HttpConnection::WriteResult HttpConnection::Flush() {
   while (part_ < count) {
     std::array<iovec, kMaxVectors> vectors;
     std::size_t used = 0;
-    for (std::size_t part = part_; part < count && used < kMaxVectors; ++part) {
-      const auto bytes = PartOf(*request_, part).subspan(part == part_ ? offset_ : 0);
+    std::size_t room = kMaxBytes;
+    for (std::size_t part = part_; part < count && used < kMaxVectors && room > 0; ++part) {
+      auto bytes = PartOf(*request_, part).subspan(part == part_ ? offset_ : 0);
+      bytes = bytes.first(std::min(bytes.size(), room));
+      room -= bytes.size();
       vectors[used++] = {const_cast<std::byte*>(bytes.data()), bytes.size()};
     }
     msghdr message{};

@@ -102,21 +102,6 @@ Status AppendElements(const Tensor& tensor, std::string& out) {
                  DataTypeName(tensor.type));
 }
 
-void AppendSharedRange(const Tensor& tensor, const SharedRange& shared, std::string& out) {
-  out += ",\"parameters\":{";
-  AppendMember("shared_memory_region", out);
-  AppendJsonString(shared.region, out);
-  if (shared.offset > 0) {
-    out += ',';
-    AppendMember("shared_memory_offset", out);
-    AppendUnsigned(shared.offset, out);
-  }
-  out += ',';
-  AppendMember("shared_memory_byte_size", out);
-  AppendUnsigned(tensor.data.size() > 0 ? tensor.data.size() : shared.byte_size, out);
-  out += '}';
-}
-
 Status AppendOutput(const Tensor& tensor, const RequestedOutput* requested, bool binary_output, EncodedInfer& encoded) {
   std::string& out = encoded.json;
   out += '{';
@@ -129,7 +114,7 @@ Status AppendOutput(const Tensor& tensor, const RequestedOutput* requested, bool
   AppendMember("shape", out);
   out += ShapeText(tensor.shape);
   if (requested != nullptr && requested->shared) {
-    AppendSharedRange(tensor, *requested->shared, out);
+    // Nothing more: Triton's C++ client fails on `parameters` without `binary_data_size`.
   } else if (requested != nullptr ? requested->binary.value_or(binary_output) : binary_output) {
     out += ",\"parameters\":{";
     AppendMember("binary_data_size", out);

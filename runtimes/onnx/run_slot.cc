@@ -15,6 +15,9 @@ namespace {
 // ONNX Runtime wants an address even for a tensor without elements.
 alignas(kTensorAlignment) std::byte no_elements[kTensorAlignment];
 
+// A result kept in ONNX Runtime's memory pins the piece of the arena around it, however large; small ones are copied.
+constexpr std::size_t kMaxCopiedBytes = 16 << 10;
+
 // Marks both ends of a buffer before a run. It varies by address, so that no client can send a value equal to it.
 std::uint64_t Mark(const void* address) {
   return (std::bit_cast<std::uintptr_t>(address) ^ 0x9E3779B97F4A7C15ULL) * 0xD1342543DE82EF95ULL;
@@ -206,7 +209,7 @@ Result<Tensor> RunSlot::TakeOutput(std::size_t output, const std::string& name, 
   const std::span<const std::byte> view(static_cast<const std::byte*>(data),
                                         static_cast<std::size_t>(count) * DataTypeSize(type));
   // An input that the graph passes straight through is still the caller's memory, or our copy of it.
-  if (PointsIntoInput(data)) {
+  if (view.size() <= kMaxCopiedBytes || PointsIntoInput(data)) {
     AlignedBuffer copy(view.size());
     std::ranges::copy(view, copy.data());
     tensor.data = Bytes::Own(std::move(copy));

@@ -320,9 +320,11 @@ class Logs(OperationsTest):
         server = self.start(self.repository, "--model-control-mode", "explicit", "--load-model", "*")
         server.call("POST", "/v2/logging", {"log_info": False, "log_warning": False})
         before = server.log()
+        models.place(self.repository, "bias", models.bias(2))  # What has not changed is not loaded again.
         server.call("POST", "/v2/repository/models/bias/load", b"")
         self.assertEqual(server.log(), before)
         server.call("POST", "/v2/logging", {"log_info": True})
+        models.place(self.repository, "bias", models.bias(3))
         server.call("POST", "/v2/repository/models/bias/load", b"")
         until(lambda: server.log() != before, "it speaks again")
 

@@ -67,6 +67,7 @@ LoadSpec OneModel(ArrivalSpec arrivals, nanoseconds duration, std::optional<nano
   LoadSpec spec;
   spec.models.push_back({.model = "m", .request = {}, .arrivals = arrivals, .slo = slo});
   spec.duration = duration;
+  spec.request_timeout = 1h;  // On a busy machine nothing may time out.
   return spec;
 }
 

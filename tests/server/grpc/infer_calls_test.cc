@@ -90,6 +90,24 @@ TEST_F(InferCalls, BytesThatAreNoMessageAreTheClientsMistake) {
   EXPECT_TRUE(Infer(PairRequest("pair", {1, 2})).ok());
 }
 
+TEST_F(InferCalls, ACallWithoutAnyMessageIsTheClientsMistake) {
+  grpc::ClientContext context;
+  grpc::CompletionQueue queue;
+  const auto call =
+      grpc::GenericStub(channel_).PrepareCall(&context, "/inference.GRPCInferenceService/ModelInfer", &queue);
+  void* tag = nullptr;
+  bool ok = false;
+  call->StartCall(nullptr);
+  ASSERT_TRUE(queue.Next(&tag, &ok));
+  call->WritesDone(nullptr);
+  ASSERT_TRUE(queue.Next(&tag, &ok));
+  grpc::Status status;
+  call->Finish(&status, nullptr);
+  ASSERT_TRUE(queue.Next(&tag, &ok));
+  EXPECT_EQ(status.error_code(), StatusCode::INVALID_ARGUMENT) << status.error_message();
+  EXPECT_TRUE(Infer(PairRequest("pair", {1, 2})).ok());
+}
+
 TEST_F(InferCalls, AClientThatCancelsStopsTheRun) {
   grpc::ClientContext context;
   std::jthread caller([&] {
