@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "server/cli/command.h"
-#include "server/http/listener.h"
 #include "server/lifecycle/server.h"
 #include "server/log/log.h"
 
@@ -82,7 +81,6 @@ int Serve(const ServeOptions& options) {
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
 
-  http::RaiseFileLimit();
   auto server = Server::Start(options);
   if (!server) return Complain(server.error());
   while (true) {

@@ -4,6 +4,7 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -19,8 +20,10 @@
 #include "server/core/server_core.h"
 #include "server/grpc/grpc_server.h"
 #include "server/http/http_server.h"
+#include "server/http/listener.h"
 #include "server/log/log.h"
 #include "server/metrics/model_collector.h"
+#include "server/metrics/process_usage.h"
 #include "server/metrics/request_metrics.h"
 #include "server/repository/onnx_session_factory.h"
 #include "server/rest/rest_api.h"
@@ -41,6 +44,23 @@ std::optional<std::chrono::microseconds> DefaultSlo(const ServeOptions& o) {
 std::optional<http::TlsOptions> Tls(const ServeOptions& o) {
   if (o.tls_cert.empty()) return std::nullopt;
   return http::TlsOptions{.certificate = o.tls_cert, .key = o.tls_key, .client_ca = o.tls_client_ca};
+}
+
+// How many connections each front end may hold, so that a crowd at one cannot shut out the others.
+struct ConnectionShares {
+  std::size_t http = 0;
+  std::size_t grpc = 0;
+  std::size_t metrics = 0;
+};
+
+ConnectionShares ShareConnections(std::size_t wanted) {
+  // For models being loaded, poll sets of threads yet to start, and refusals under way.
+  constexpr std::size_t kKept = 40;
+  const std::size_t taken = ReadProcessUsage().open_fds + kKept;
+  const std::size_t limit = http::RaiseFileLimit();
+  const std::size_t free = limit > taken ? limit - taken : 0;
+  const auto share = [&](std::size_t eighths) { return std::max<std::size_t>(4, std::min(wanted, free / 8 * eighths)); };
+  return {.http = share(4), .grpc = share(3), .metrics = share(1)};
 }
 
 void ApplyLogSettings(const LogSettings::Values& values) {
@@ -117,6 +137,7 @@ struct Server::Parts {
   std::unique_ptr<http::HttpServer> http;
   std::unique_ptr<http::HttpServer> metrics_http;
   std::unique_ptr<GrpcServer> grpc;
+  ConnectionShares shares;
 
   Status BuildCore();
   Status Listen();
@@ -184,7 +205,6 @@ Status Server::Parts::ListenHttp() {
   settings.loops = loops;
   settings.limits.max_body = options.max_request_bytes;
   settings.limits.max_header_bytes = options.max_header_bytes;
-  settings.max_connections = options.max_connections;
   settings.timeouts.header = Seconds(options.header_timeout_secs);
   settings.timeouts.idle = Seconds(options.idle_timeout_secs);
   settings.tls = Tls(options);
@@ -194,6 +214,7 @@ Status Server::Parts::ListenHttp() {
     http::ServerOptions api = settings;
     api.address = options.http_address;
     api.port = static_cast<std::uint16_t>(options.http_port);
+    api.max_connections = shares.http;
     api.refuse_early = [this](const http::RequestHead& head) { return rest->Refuse(head); };
     TANDEM_ASSIGN(http, http::HttpServer::Start(std::move(api), [this](std::shared_ptr<http::Exchange> exchange) {
                     rest->Handle(std::move(exchange));
@@ -205,6 +226,7 @@ Status Server::Parts::ListenHttp() {
     http::ServerOptions scrape = settings;
     scrape.address = options.metrics_address;
     scrape.port = static_cast<std::uint16_t>(options.metrics_port);
+    scrape.max_connections = shares.metrics;
     TANDEM_ASSIGN(metrics_http,
                   http::HttpServer::Start(std::move(scrape), [this](std::shared_ptr<http::Exchange> exchange) {
                     if (!tokens.Allows(exchange->request().head.Header("authorization"))) {
@@ -224,7 +246,7 @@ Status Server::Parts::ListenGrpc() {
   settings.address = options.grpc_address;
   settings.port = options.grpc_port;
   settings.max_message_bytes = options.max_request_bytes;
-  settings.max_connections = static_cast<int>(options.max_connections);
+  settings.max_connections = static_cast<int>(shares.grpc);
   settings.tls = Tls(options);
   if (tokens.required()) {
     settings.allows = [this](std::string_view authorization) { return tokens.Allows(authorization); };
@@ -235,6 +257,7 @@ Status Server::Parts::ListenGrpc() {
 }
 
 Status Server::Parts::Listen() {
+  shares = ShareConnections(options.max_connections);
   TANDEM_TRY(ListenHttp());
   TANDEM_TRY(ListenGrpc());
   TANDEM_TRY(WritePorts());

@@ -59,7 +59,7 @@ Result<LoadedVersion> ModelRepository::FindVersion(std::string_view name, std::s
   if (!version.empty()) {
     TANDEM_ASSIGN(number, ParseRequestedVersion(version));
   }
-  const std::shared_ptr<const Serving> serving = serving_.load(std::memory_order_acquire);
+  const std::shared_ptr<const Serving> serving = serving_.Load();
   const auto model = serving->find(name);
   if (model == serving->end()) return std::unexpected(WhyNotServed(name));
   const std::vector<LoadedVersion>& versions = model->second;
@@ -83,7 +83,7 @@ Result<LoadedVersion> ModelRepository::FindVersion(std::string_view name, std::s
 Result<std::shared_ptr<Servable>> ModelRepository::Find(std::string_view name, std::string_view version) const {
   // The usual call names no version. It takes one reference on the snapshot and one on the servable, nothing else.
   if (version.empty()) {
-    const std::shared_ptr<const Serving> serving = serving_.load(std::memory_order_acquire);
+    const std::shared_ptr<const Serving> serving = serving_.Load();
     if (const auto model = serving->find(name); model != serving->end()) return model->second.back().servable;
   }
   TANDEM_ASSIGN(const LoadedVersion found, FindVersion(name, version));
@@ -103,7 +103,7 @@ Result<std::shared_ptr<const Labels>> ModelRepository::OutputLabels(std::string_
 }
 
 Result<std::vector<std::string>> ModelRepository::Versions(std::string_view name) const {
-  const std::shared_ptr<const Serving> serving = serving_.load(std::memory_order_acquire);
+  const std::shared_ptr<const Serving> serving = serving_.Load();
   const auto model = serving->find(name);
   if (model == serving->end()) return std::unexpected(WhyNotServed(name));
   std::vector<std::string> versions;
@@ -150,7 +150,7 @@ std::vector<IndexEntry> ModelRepository::Index(bool ready_only) const {
 }
 
 std::vector<std::shared_ptr<Servable>> ModelRepository::Snapshot() const {
-  const std::shared_ptr<const Serving> serving = serving_.load(std::memory_order_acquire);
+  const std::shared_ptr<const Serving> serving = serving_.Load();
   std::vector<std::shared_ptr<Servable>> servables;
   for (const auto& [name, versions] : *serving) {
     for (const LoadedVersion& version : versions) servables.push_back(version.servable);
@@ -166,7 +166,7 @@ void ModelRepository::Publish() {
     std::vector<LoadedVersion>& versions = (*serving)[name];
     for (const auto& [version, loaded] : entry.served) versions.push_back(loaded);
   }
-  serving_.store(std::move(serving), std::memory_order_release);
+  serving_.Exchange(std::move(serving));
 }
 
 void ModelRepository::Log(LogLevel level, const std::string& text) const {

@@ -17,6 +17,7 @@
 #include "colocation/servable.h"
 #include "server/repository/model_loader.h"
 #include "server/repository/repository_options.h"
+#include "server/repository/snapshot_cell.h"
 
 namespace tandem::repository {
 
@@ -147,7 +148,7 @@ class ModelRepository {
   const std::shared_ptr<Worker> worker_;  // Shared with the deleters of servables, which may outlive the repository.
   const ModelLoader loader_;
 
-  std::atomic<std::shared_ptr<const Serving>> serving_;
+  SnapshotCell<Serving> serving_;
   std::atomic<bool> started_{false};
   std::atomic<bool> stopping_{false};
 

@@ -6,7 +6,8 @@ import numpy as np
 import models
 from tandem_server import SharedServerTest, tandem
 
-COMMANDS = [(), ("serve",), ("demo",), ("models",), ("models", "list"), ("models", "show"), ("models", "load"), ("models", "unload"), ("infer",), ("doctor",), ("version",)]
+COMMANDS = [(), ("serve", ), ("demo", ), ("models", ), ("models", "list"), ("models", "show"), ("models", "load"),
+            ("models", "unload"), ("infer", ), ("doctor", ), ("version", )]
 
 
 class Cli(SharedServerTest):
@@ -36,8 +37,10 @@ class Cli(SharedServerTest):
         self.assertIn("--model-repository", tandem("serve", "--help").stdout)
 
     def test_wrong_usage_exits_with_2(self):
-        for arguments in ((), ("nonsense",), ("--nonsense",), ("infer",), ("models",), ("models", "nonsense"), ("models", "show"), ("infer", "bias", "--nonsense"), ("version", "extra"), ("infer", "bias", "--timeout", "-1"),
-                          ("demo", "--seconds", "0"), ("infer", "bias", "--slo-ms", "-1")):
+        for arguments in ((), ("nonsense", ), ("--nonsense", ), ("infer", ), ("models", ), ("models", "nonsense"),
+                          ("models", "show"), ("infer", "bias", "--nonsense"), ("version", "extra"),
+                          ("infer", "bias", "--timeout", "-1"), ("demo", "--seconds", "0"), ("infer", "bias",
+                                                                                             "--slo-ms", "-1")):
             done = tandem(*arguments)
             self.assertEqual(done.returncode, 2, f"{arguments}: {done.stdout} {done.stderr}")
             self.assertTrue(done.stderr or done.stdout)
@@ -59,7 +62,8 @@ class Cli(SharedServerTest):
         self.assertIn("UNAVAILABLE", rows["broken"])
         self.assertIn("ONNX", rows["broken"])
         entries = json.loads(self.run_command("models", "list", "--json"))
-        self.assertEqual({entry["name"] for entry in entries}, {"bias", "add_sub", "reciprocal", "spare näme", "text", "squeezenet", "broken"})
+        self.assertEqual({entry["name"] for entry in entries},
+                         {"bias", "add_sub", "reciprocal", "spare näme", "text", "squeezenet", "broken"})
 
     def test_shows_a_model(self):
         text = self.run_command("models", "show", "add_sub")
@@ -93,13 +97,14 @@ class Cli(SharedServerTest):
             np.save(self.folder / f"{name}.npy", value)
             arguments += ["--input", f"{name}=@{self.folder / name}.npy"]
         answer = json.loads(self.run_command("infer", "add_sub", *arguments, "--output", "difference", "--json"))
-        (output,) = answer["outputs"]
+        (output, ) = answer["outputs"]
         self.assertEqual((output["shape"], output["data"]), ([2, 16], (values["a"] - values["b"]).ravel().tolist()))
         fortran = np.asfortranarray(values["a"])
         np.save(self.folder / "a.npy", fortran)
         done = tandem("infer", "add_sub", *arguments, "--json", "--url", f"http://{self.server.http}")
         if done.returncode == 0:  # Refused, or read in the right order.
-            self.assertEqual(json.loads(done.stdout)["outputs"][0]["data"], (values["a"] + values["b"]).ravel().tolist())
+            self.assertEqual(
+                json.loads(done.stdout)["outputs"][0]["data"], (values["a"] + values["b"]).ravel().tolist())
         np.save(self.folder / "a.npy", values["a"].astype(np.float32))
         self.assertIn("'a'", self.run_command("infer", "add_sub", *arguments, code=1))
         (self.folder / "a.npy").write_bytes(b"no array")
@@ -113,7 +118,8 @@ class Cli(SharedServerTest):
         self.assertIn("hello", self.run_command("infer", "text", "--input", 'x=["hello", "wörld"]'))
         self.run_command("infer", "reciprocal", "--input", "x=[0, 1, 2, 4]")
         self.assertIn("'z'", self.run_command("infer", "bias", "--input", "z=[1]", code=1))
-        for wrong in ("x=[1", "x=", "=1", "x", "x=[[1, 2], [3]]", "x=[1, 2, 3, 4, 5]", "x={}", 'x=["a", "b", "c", "d"]', "x=" + "[" * 5000):
+        for wrong in ("x=[1", "x=", "=1", "x", "x=[[1, 2], [3]]", "x=[1, 2, 3, 4, 5]", "x={}", 'x=["a", "b", "c", "d"]',
+                      "x=" + "[" * 5000):
             self.run_command("infer", "bias", "--input", wrong, code=1)
         self.assertIn("missing", self.run_command("infer", "missing", code=1))
         self.assertIn("9", self.run_command("infer", "bias", "--model-version", "9", code=1))
@@ -132,7 +138,15 @@ class Cli(SharedServerTest):
 
     def test_demo_cleans_up(self):
         report = self.folder / "report.json"
-        done = tandem("demo", "--seconds", "2", "--models", "squeezenet", "--json", report, environment={"TMPDIR": str(self.folder)}, timeout=120)
+        done = tandem("demo",
+                      "--seconds",
+                      "2",
+                      "--models",
+                      "squeezenet",
+                      "--json",
+                      report,
+                      environment={"TMPDIR": str(self.folder)},
+                      timeout=120)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertTrue(json.loads(report.read_text()))
         self.assertEqual([path.name for path in self.folder.iterdir()], ["report.json"])

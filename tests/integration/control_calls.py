@@ -9,8 +9,10 @@ import models
 from onnx_file import model_bytes
 from triton_clients import status_of
 
-EXTENSIONS = {"binary_tensor_data", "classification", "model_configuration", "model_repository", "statistics",
-              "system_shared_memory", "trace", "logging"}
+EXTENSIONS = {
+    "binary_tensor_data", "classification", "model_configuration", "model_repository", "statistics",
+    "system_shared_memory", "trace", "logging"
+}
 
 
 class ControlCalls:
@@ -45,8 +47,10 @@ class ControlCalls:
             answer = self.client.get_model_metadata("add_sub", version)
             self.assertEqual((answer["name"], answer["versions"]), ("add_sub", ["1"]))
             self.assertEqual(answer["platform"], "onnxruntime_onnx")
-            tensors = {tensor["name"]: (tensor["datatype"], [int(dim) for dim in tensor["shape"]])
-                       for tensor in answer["inputs"] + answer["outputs"]}
+            tensors = {
+                tensor["name"]: (tensor["datatype"], [int(dim) for dim in tensor["shape"]])
+                for tensor in answer["inputs"] + answer["outputs"]
+            }
             self.assertEqual(tensors, dict.fromkeys(("a", "b", "sum", "difference"), ("INT32", [-1, 16])))
         self.assertIn("missing", self.refused("404", self.client.get_model_metadata, "missing"))
         self.assertIn("7", self.refused("404", self.client.get_model_metadata, "add_sub", "7"))
@@ -57,22 +61,24 @@ class ControlCalls:
         self.assertEqual((config["name"], config["platform"]), ("add_sub", "onnxruntime_onnx"))
         self.assertGreater(config["max_batch_size"], 0)
         self.assertIn("dynamic_batching", config)
-        self.assertEqual({tensor["name"]: (tensor["data_type"], [int(dim) for dim in tensor["dims"]])
-                          for tensor in config["input"]}, dict.fromkeys(("a", "b"), ("TYPE_INT32", [16])))
+        self.assertEqual(
+            {tensor["name"]: (tensor["data_type"], [int(dim) for dim in tensor["dims"]]) for tensor in config["input"]},
+            dict.fromkeys(("a", "b"), ("TYPE_INT32", [16])))
         self.assertEqual([tensor["name"] for tensor in config["output"]], ["sum", "difference"])
         self.refused("404", self.client.get_model_config, "missing")
 
     def test_counts_inferences(self):
         def counted():
-            (found,) = self.client.get_inference_statistics("bias", "1")["model_stats"]
+            (found, ) = self.client.get_inference_statistics("bias", "1")["model_stats"]
             return found
 
         before = counted()
         for _ in range(3):
             self.assertTrue(self.ask_bias(1.0))
         after = counted()
-        self.assertEqual(set(after["inference_stats"]), {"success", "fail", "queue", "compute_input", "compute_infer",
-                                                         "compute_output", "cache_hit", "cache_miss"})
+        self.assertEqual(
+            set(after["inference_stats"]),
+            {"success", "fail", "queue", "compute_input", "compute_infer", "compute_output", "cache_hit", "cache_miss"})
 
         def grown(*path):
             a, b = after, before
@@ -116,8 +122,7 @@ class ControlCalls:
         self.client.load_model(name, config="{}", files={"file:1/model.onnx": content})
         self.assertTrue(self.client.is_model_ready(name))
         self.assertTrue(self.ask_bias(40.0, model=name))
-        self.assertIn("config", self.refused("400", self.client.load_model, name,
-                                             files={"file:1/model.onnx": content}))
+        self.assertIn("config", self.refused("400", self.client.load_model, name, files={"file:1/model.onnx": content}))
         self.refused("400", self.client.load_model, name, config="{}", files={"file:1/model.onnx": b"no model"})
         self.assertTrue(self.ask_bias(40.0, model=name), "a failed load keeps the old")
         self.client.unload_model(name)

@@ -13,15 +13,24 @@ import models
 from tandem_server import PATIENCE, SharedServerTest, until
 
 SERVICE = "/inference.GRPCInferenceService/"
-METHODS = ["ServerLive", "ServerReady", "ModelReady", "ServerMetadata", "ModelMetadata", "ModelInfer", "ModelConfig", "ModelStatistics", "RepositoryIndex", "RepositoryModelLoad", "RepositoryModelUnload", "SystemSharedMemoryStatus",
-           "SystemSharedMemoryRegister", "SystemSharedMemoryUnregister", "CudaSharedMemoryStatus", "CudaSharedMemoryRegister", "CudaSharedMemoryUnregister", "TraceSetting", "LogSettings"]
+METHODS = [
+    "ServerLive", "ServerReady", "ModelReady", "ServerMetadata", "ModelMetadata", "ModelInfer", "ModelConfig",
+    "ModelStatistics", "RepositoryIndex", "RepositoryModelLoad", "RepositoryModelUnload", "SystemSharedMemoryStatus",
+    "SystemSharedMemoryRegister", "SystemSharedMemoryUnregister", "CudaSharedMemoryStatus", "CudaSharedMemoryRegister",
+    "CudaSharedMemoryUnregister", "TraceSetting", "LogSettings"
+]
 INVALID = grpc.StatusCode.INVALID_ARGUMENT
 NOT_FOUND = grpc.StatusCode.NOT_FOUND
 TOO_LARGE = grpc.StatusCode.RESOURCE_EXHAUSTED
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 
-def infer(model="bias", name="x", datatype="FP32", shape=(1, 4), raw=(np.arange(4, dtype="<f4").tobytes(),), **contents):
+def infer(model="bias",
+          name="x",
+          datatype="FP32",
+          shape=(1, 4),
+          raw=(np.arange(4, dtype="<f4").tobytes(), ),
+          **contents):
     message = service_pb2.ModelInferRequest(model_name=model)
     tensor = message.inputs.add(name=name, datatype=datatype, shape=shape)
     for field, values in contents.items():
@@ -76,7 +85,10 @@ class GrpcHostileTest(SharedServerTest):
 class WrongMessages(GrpcHostileTest):
     def test_raw_contents_that_do_not_fit_are_refused(self):
         good = np.arange(4, dtype="<f4").tobytes()
-        cases = {"short": [good[:-1]], "long": [good + b"x"], "empty": [b""], "twice": [good, good], "none": [], "far too long": [good * 1000]}
+        cases = {
+            "short": [good[:-1]], "long": [good + b"x"], "empty": [b""], "twice": [good, good], "none": [],
+            "far too long": [good * 1000]
+        }
         for label, raw in cases.items():
             self.assertRefused(infer(raw=raw), label=label)
         self.assertRefused(infer(fp32_contents=[1, 2, 3, 4]), label="raw and contents")
@@ -89,17 +101,37 @@ class WrongMessages(GrpcHostileTest):
         self.assertRefused(both, "'b'", label="the second is short")
 
     def test_contents_that_do_not_fit_are_refused(self):
-        for label, contents in {"few": {"fp32_contents": [1]}, "many": {"fp32_contents": [1] * 5}, "another field": {"int_contents": [1, 2, 3, 4]}, "two fields": {"fp32_contents": [1, 2, 3, 4], "fp64_contents": [1]}, "none": {}}.items():
+        for label, contents in {
+                "few": {"fp32_contents": [1]}, "many": {"fp32_contents": [1] * 5},
+                "another field": {"int_contents": [1, 2, 3, 4]},
+                "two fields": {"fp32_contents": [1, 2, 3, 4], "fp64_contents": [1]}, "none": {}
+        }.items():
             self.assertRefused(infer(raw=[], **contents), label=label)
-        for datatype, field, value in (("INT8", "int_contents", 128), ("INT8", "int_contents", -129), ("INT16", "int_contents", 2**15), ("UINT8", "uint_contents", 256), ("UINT16", "uint_contents", 2**16)):
-            self.assertRefused(infer(f"identity_{datatype.lower()}", datatype=datatype, shape=[1, 1], raw=[], **{field: [value]}), label=f"{datatype} {value}")
+        for datatype, field, value in (("INT8", "int_contents", 128), ("INT8", "int_contents", -129),
+                                       ("INT16", "int_contents", 2**15), ("UINT8", "uint_contents",
+                                                                          256), ("UINT16", "uint_contents", 2**16)):
+            self.assertRefused(infer(f"identity_{datatype.lower()}",
+                                     datatype=datatype,
+                                     shape=[1, 1],
+                                     raw=[],
+                                     **{field: [value]}),
+                               label=f"{datatype} {value}")
         for datatype in ("FP16", "BF16"):
-            self.assertRefused(infer(f"identity_{datatype.lower()}", datatype=datatype, shape=[1, 1], raw=[], fp32_contents=[1]), label=datatype)
-        for label, raw in {"length beyond the end": struct.pack("<I", 9) + b"a", "largest length": b"\xff" * 4, "cut length": b"\x01", "surplus": struct.pack("<I", 0) + b"x"}.items():
+            self.assertRefused(infer(f"identity_{datatype.lower()}",
+                                     datatype=datatype,
+                                     shape=[1, 1],
+                                     raw=[],
+                                     fp32_contents=[1]),
+                               label=datatype)
+        for label, raw in {
+                "length beyond the end": struct.pack("<I", 9) + b"a", "largest length": b"\xff" * 4,
+                "cut length": b"\x01", "surplus": struct.pack("<I", 0) + b"x"
+        }.items():
             self.assertRefused(infer("identity_bytes", datatype="BYTES", shape=[1, 1], raw=[raw]), label=label)
 
     def test_shapes_and_datatypes_that_do_not_fit_are_refused(self):
-        for shape in ([], [4], [1, 5], [-1, 4], [0, 4], [1, -4], [2**63 - 1, 4], [2**62, 4], [2**32, 2**32], [-2**63, 1], [1] * 33, [1] * 10_000, [33, 4]):
+        for shape in ([], [4], [1, 5], [-1, 4], [0, 4], [1, -4], [2**63 - 1, 4], [2**62, 4], [2**32, 2**32],
+                      [-2**63, 1], [1] * 33, [1] * 10_000, [33, 4]):
             self.assertRefused(infer(shape=shape), "'x'" if len(shape) < 33 else "", label=str(shape)[:60])
         for shape in ([2**61, 8], [2**40, 2**40], [1, 2**60], [0, 2**63 - 1], [2**62, 0]):
             self.assertRefused(infer("identity_int64", datatype="INT64", shape=shape, raw=[b""]), label=str(shape))
@@ -120,13 +152,21 @@ class WrongMessages(GrpcHostileTest):
         outputs.outputs[0].name = "y"
         outputs.outputs.add(name="y")
         self.assertRefused(outputs, "'y'", "twice")
-        for model in ("missing", "", "..", "../bias", "bias\0", "bias/1", " ", "n" * 10_000, "bias\n", "/etc/passwd", "%2e%2e"):
+        for model in ("missing", "", "..", "../bias", "bias\0", "bias/1", " ", "n" * 10_000, "bias\n", "/etc/passwd",
+                      "%2e%2e"):
             self.assertRefused(infer(model), code={INVALID, NOT_FOUND}, label=repr(model)[:40])
-            for method, kind in (("ModelMetadata", "ModelMetadataRequest"), ("ModelConfig", "ModelConfigRequest"), ("ModelStatistics", "ModelStatisticsRequest")):
+            for method, kind in (("ModelMetadata", "ModelMetadataRequest"), ("ModelConfig", "ModelConfigRequest"),
+                                 ("ModelStatistics", "ModelStatisticsRequest")):
                 if model or method != "ModelStatistics":  # No name asks for the statistics of all.
-                    self.assertRefused(getattr(service_pb2, kind)(name=model), code={INVALID, NOT_FOUND}, method=method, label=repr(model)[:40])
+                    self.assertRefused(getattr(service_pb2, kind)(name=model),
+                                       code={INVALID, NOT_FOUND},
+                                       method=method,
+                                       label=repr(model)[:40])
             for method in ("RepositoryModelLoad", "RepositoryModelUnload"):
-                self.assertRefused(getattr(service_pb2, method + "Request")(model_name=model), code={INVALID, NOT_FOUND}, method=method, label=repr(model)[:40])
+                self.assertRefused(getattr(service_pb2, method + "Request")(model_name=model),
+                                   code={INVALID, NOT_FOUND},
+                                   method=method,
+                                   label=repr(model)[:40])
         for version in ("0", "-1", "9", "x", "1.0", " 1", "9" * 40, "1\0"):
             message = infer()
             message.model_version = version
@@ -139,8 +179,11 @@ class WrongMessages(GrpcHostileTest):
                 setattr(message.parameters[name], field, content)
             return message
 
-        for name, value in (("timeout", {"string_param": "x"}), ("timeout", {"int64_param": -1}), ("timeout", {"double_param": 1.5}), ("priority", {"int64_param": -1}), ("priority", {"bool_param": True}), ("slo_ms", {"int64_param": 0}),
-                            ("slo_ms", {"double_param": float("nan")}), ("slo_ms", {"double_param": 1e300}), ("slo_ms", {"string_param": "x"}), ("triton_x", {"bool_param": True})):
+        for name, value in (("timeout", {"string_param": "x"}), ("timeout", {"int64_param": -1}), ("timeout", {
+                "double_param": 1.5
+        }), ("priority", {"int64_param": -1}), ("priority", {"bool_param": True}), ("slo_ms", {"int64_param": 0}),
+                            ("slo_ms", {"double_param": float("nan")}), ("slo_ms", {"double_param": 1e300}),
+                            ("slo_ms", {"string_param": "x"}), ("triton_x", {"bool_param": True})):
             self.assertRefused(with_parameter(name, **value), name, label=f"{name} {value}")
         for field, value in (("classification", -1), ("classification", 2**62), ("shared_memory_byte_size", -1)):
             message = infer()
@@ -166,14 +209,16 @@ class WrongMessages(GrpcHostileTest):
         self.assertRefused(message, method="RepositoryModelLoad")
 
     def test_bytes_that_are_no_message_are_refused(self):
-        noise = [os.urandom(size) for size in (1, 10, 1000, 100_000)] + [b"\xff" * 1000, b"\x0a\xff\xff\xff\xff\x0f", b"\x0b" * 5000, b"\x08", b"\x0a\x02\xff\xfe"]
+        noise = [os.urandom(size) for size in (1, 10, 1000, 100_000)
+                 ] + [b"\xff" * 1000, b"\x0a\xff\xff\xff\xff\x0f", b"\x0b" * 5000, b"\x08", b"\x0a\x02\xff\xfe"]
         for method in METHODS:
             call = self.channel.unary_unary(SERVICE + method)
             for data in noise:
                 try:
                     call(data, timeout=PATIENCE)
                 except grpc.RpcError as error:
-                    self.assertIn(error.code(), {INVALID, NOT_FOUND, grpc.StatusCode.UNIMPLEMENTED}, f"{method}: {error.details()}")
+                    self.assertIn(error.code(), {INVALID, NOT_FOUND, grpc.StatusCode.UNIMPLEMENTED},
+                                  f"{method}: {error.details()}")
         for method in ("Nonsense", "", "modelinfer"):
             with self.assertRaises(grpc.RpcError) as caught:
                 self.channel.unary_unary(SERVICE + method)(b"", timeout=PATIENCE)
@@ -195,9 +240,16 @@ class WrongMessages(GrpcHostileTest):
 
     def test_what_is_too_large_is_refused(self):
         self.assertRefused(infer(raw=[bytes(5 << 20)]), code=TOO_LARGE)
-        self.assertRefused(infer(raw=[bytes(40 << 20)]), code=TOO_LARGE, compression=grpc.Compression.Gzip, label="packed")
-        self.assertRefused(infer(), code={TOO_LARGE, grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.INTERNAL}, metadata=[("a", "b" * 1_000_000)])
-        self.assertRefused(infer(), code={TOO_LARGE, grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.INTERNAL}, metadata=[(f"a{i}", "b" * 100) for i in range(5000)])
+        self.assertRefused(infer(raw=[bytes(40 << 20)]),
+                           code=TOO_LARGE,
+                           compression=grpc.Compression.Gzip,
+                           label="packed")
+        self.assertRefused(infer(),
+                           code={TOO_LARGE, grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.INTERNAL},
+                           metadata=[("a", "b" * 1_000_000)])
+        self.assertRefused(infer(),
+                           code={TOO_LARGE, grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.INTERNAL},
+                           metadata=[(f"a{i}", "b" * 100) for i in range(5000)])
 
 
 class GivenUp(GrpcHostileTest):
@@ -277,12 +329,23 @@ class GivenUp(GrpcHostileTest):
 class Noise(GrpcHostileTest):
     def test_bytes_that_are_no_http2_end_the_connection(self):
         settings = frame(4, 0, 0)
-        cases = {"nothing": b"", "noise": os.urandom(10_000), "HTTP/1.1": b"POST /v2/models/bias/infer HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n", "a TLS hello": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(500),
-                 "half a preface": PREFACE[:10], "preface and noise": PREFACE + os.urandom(10_000), "a frame of 16 MB": PREFACE + settings + frame(0, 0, 1, b"x", length=2**24 - 1), "wrong settings": PREFACE + frame(4, 0, 0, b"x" * 5),
-                 "settings on a stream": PREFACE + frame(4, 0, 1, bytes(6)), "data without headers": PREFACE + settings + frame(0, 1, 1, b"x"), "noise for headers": PREFACE + settings + frame(1, 4, 1, os.urandom(1000)),
-                 "stream 0": PREFACE + settings + frame(1, 4, 0, b"\x82"), "even stream": PREFACE + settings + frame(1, 4, 2, b"\x82"), "settings flood": PREFACE + frame(4, 0, 0) * 20_000, "ping flood": PREFACE + settings + frame(6, 0, 0, bytes(8)) * 20_000,
-                 "reset flood": PREFACE + settings + b"".join(frame(1, 4, 2 * i + 1, b"\x82\x87\x84") + frame(3, 0, 2 * i + 1, bytes(4)) for i in range(5000)), "window overflow": PREFACE + settings + frame(8, 0, 0, b"\x7f\xff\xff\xff") * 3,
-                 "continuation flood": PREFACE + settings + frame(1, 0, 1, b"\x82") + frame(9, 0, 1, b"\x00\x01a\x01b" * 1000) * 500, "unknown frames": PREFACE + settings + frame(99, 0, 0, bytes(100)) * 1000}
+        cases = {
+            "nothing": b"", "noise": os.urandom(10_000),
+            "HTTP/1.1": b"POST /v2/models/bias/infer HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n",
+            "a TLS hello": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(500), "half a preface": PREFACE[:10],
+            "preface and noise": PREFACE + os.urandom(10_000), "a frame of 16 MB": PREFACE + settings +
+            frame(0, 0, 1, b"x", length=2**24 - 1), "wrong settings": PREFACE + frame(4, 0, 0, b"x" * 5),
+            "settings on a stream": PREFACE + frame(4, 0, 1, bytes(6)), "data without headers": PREFACE + settings +
+            frame(0, 1, 1, b"x"), "noise for headers": PREFACE + settings + frame(1, 4, 1, os.urandom(1000)),
+            "stream 0": PREFACE + settings + frame(1, 4, 0, b"\x82"), "even stream": PREFACE + settings +
+            frame(1, 4, 2, b"\x82"), "settings flood": PREFACE + frame(4, 0, 0) * 20_000,
+            "ping flood": PREFACE + settings + frame(6, 0, 0, bytes(8)) * 20_000, "reset flood": PREFACE + settings +
+            b"".join(frame(1, 4, 2 * i + 1, b"\x82\x87\x84") + frame(3, 0, 2 * i + 1, bytes(4))
+                     for i in range(5000)), "window overflow": PREFACE + settings +
+            frame(8, 0, 0, b"\x7f\xff\xff\xff") * 3, "continuation flood": PREFACE + settings +
+            frame(1, 0, 1, b"\x82") + frame(9, 0, 1, b"\x00\x01a\x01b" * 1000) * 500,
+            "unknown frames": PREFACE + settings + frame(99, 0, 0, bytes(100)) * 1000
+        }
         before = self.server.open_files()
         for label, data in cases.items():
             with self.subTest(label):

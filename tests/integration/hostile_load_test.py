@@ -13,7 +13,6 @@ QUEUE = 16
 
 class Asker(threading.Thread):
     """Asks one thing after another on one connection until told to stop; keeps statuses and times."""
-
     def __init__(self, port, question, stop, pause=0.0):
         super().__init__(daemon=True)
         self.port, self.question, self.stop, self.pause = port, question, stop, pause
@@ -85,7 +84,8 @@ class Overload(LoadTest):
             self.assertLessEqual(max(depths), QUEUE)
             for answer, _ in refused:
                 self.assertRefused(answer, "queue", status=503)
-            self.assertLess(statistics.median(seconds for _, seconds in refused), statistics.median(done), "refusals are slow")
+            self.assertLess(statistics.median(seconds for _, seconds in refused), statistics.median(done),
+                            "refusals are slow")
             until(lambda: self.server.metric("tandem_queue_depth") == 0, "the queue is empty")
             self.assertWell()
 
@@ -106,7 +106,10 @@ class Overload(LoadTest):
             until(lambda: self.server.metric("tandem_queue_depth") == index + 1, "it is in the queue")
         first.close()
         order = []
-        threads = [threading.Thread(target=lambda p=priority: order.append((waiting[p].answer().status, p))) for priority in waiting]
+        threads = [
+            threading.Thread(target=lambda p=priority: order.append((waiting[p].answer().status, p)))
+            for priority in waiting
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -133,7 +136,8 @@ class Changes(LoadTest):
             models.place(self.repository, "bias", models.bias(value))
             self.change("load")
             answer = self.send(request(GOOD_BODY))
-            self.assertEqual(answer.json()["outputs"][0]["data"], [1 + value, 2 + value, 3 + value, 4 + value], "the new one is served")
+            self.assertEqual(answer.json()["outputs"][0]["data"], [1 + value, 2 + value, 3 + value, 4 + value],
+                             "the new one is served")
         pairs = self.finish()
         self.assertGreater(len(pairs), 50)
         for answer, _ in pairs:
@@ -156,7 +160,8 @@ class Changes(LoadTest):
             models.place(self.repository, "bias", models.bias(version * 10), version)
             self.change("load")
             answer = self.send(request(GOOD_BODY))
-            self.assertEqual((answer.json()["model_version"], answer.json()["outputs"][0]["data"][0]), (str(version), 1 + version * 10))
+            self.assertEqual((answer.json()["model_version"], answer.json()["outputs"][0]["data"][0]),
+                             (str(version), 1 + version * 10))
         for version in (4, 3, 2):
             folder = self.repository / "bias" / str(version)
             (folder / "model.onnx").unlink()

@@ -18,8 +18,15 @@ CALLERS_MISTAKES = {400, 404, 413, 501}
 
 def with_weights(proto):
     """y = x + w, where w is this initializer."""
-    return (Graph().input("x", "FP32", ["batch", 4]).output("y", "FP32", ["batch", 4]).raw_initializer(proto)
-            .node("Add", ["x", "w"], ["y"]))
+    return (Graph().input("x", "FP32",
+                          ["batch", 4]).output("y", "FP32",
+                                               ["batch", 4]).raw_initializer(proto).node("Add", ["x", "w"], ["y"]))
+
+
+def warm_up(name, data, count=1):
+    """A configuration with a warm-up sample."""
+    return (f'{{"model_warmup": [{{"name": "w", "count": {count}, '
+            f'"inputs": {{"{name}": {{"data_type": "TYPE_FP32", {data}}}}}}}]}}')
 
 
 class ModelTest(HostileTest):
@@ -48,24 +55,35 @@ class FilesInLoadCalls(ModelTest):
     def test_paths_out_of_the_model_are_refused(self):
         content = base64.b64encode(GOOD).decode()
         before = sorted(self.repository.rglob("*"))
-        for path in ("../bias/1/model.onnx", "/etc/passwd", "1/../../model.onnx", "1/a/b", "1//model.onnx", "0/model.onnx", "01/model.onnx", "-1/model.onnx", "+1/model.onnx", "1/", "/model.onnx", "/1/model.onnx", "1",
-                     "1/..", "1/.", "1/\0", "1/model.onnx\0x", "1\\model.onnx", "1/..\\x", "", "/", "..", "../", "1/" + "n" * 5000, "n" * 100_000, "1/" * 3000 + "x", "9" * 40 + "/model.onnx", f"{2**63}/model.onnx", " 1/model.onnx",
-                     "1 /model.onnx", "1/model\n.onnx", "x/model.onnx", "1.0/model.onnx", "./1/model.onnx", "1/./model.onnx", "~/model.onnx", "config.pbtxt"):
+        for path in ("../bias/1/model.onnx", "/etc/passwd", "1/../../model.onnx", "1/a/b", "1//model.onnx",
+                     "0/model.onnx", "01/model.onnx", "-1/model.onnx", "+1/model.onnx", "1/", "/model.onnx",
+                     "/1/model.onnx", "1", "1/..", "1/.", "1/\0", "1/model.onnx\0x", "1\\model.onnx", "1/..\\x", "",
+                     "/", "..", "../", "1/" + "n" * 5000, "n" * 100_000, "1/" * 3000 + "x", "9" * 40 + "/model.onnx",
+                     f"{2**63}/model.onnx", " 1/model.onnx", "1 /model.onnx", "1/model\n.onnx", "x/model.onnx",
+                     "1.0/model.onnx", "./1/model.onnx", "1/./model.onnx", "~/model.onnx", "config.pbtxt"):
             answer = self.load("sent", {"config": "{}", f"file:{path}": content})
             self.assertRefused(answer, status=400, label=path[:60])
         self.assertEqual(sorted(self.repository.rglob("*")), before)
 
     def test_content_that_is_not_base64_is_refused(self):
-        for content in ("!", "abc", "a===", "=abc", "ab=c", "YW Jj", "YWJj\nYWJj", "YWJj=", "YW\0j", "äöüß", "YWJ-", "YWJ_"):
-            self.assertRefused(self.load("sent", {"config": "{}", "file:1/model.onnx": content}), "file:1/model.onnx", status=400, label=content)
+        for content in ("!", "abc", "a===", "=abc", "ab=c", "YW Jj", "YWJj\nYWJj", "YWJj=", "YW\0j", "äöüß", "YWJ-",
+                        "YWJ_"):
+            self.assertRefused(self.load("sent", {"config": "{}", "file:1/model.onnx": content}),
+                               "file:1/model.onnx",
+                               status=400,
+                               label=content)
         for content in (1, None, True, [], {}, ["YWJj"]):
             answer = self.load("sent", {"config": "{}", "file:1/model.onnx": content})
             self.assertRefused(answer, status={400, 404}, label=str(content))
 
     def test_oversized_content_is_refused(self):
         self.assertRefused(self.load("sent", {"config": "{}", "file:1/model.onnx": "A" * (17 << 20)}), status=413)
-        self.assertRefused(self.load("sent", {"config": "{}", "file:1/model.onnx": "A" * (8 << 20)}), "ONNX", status=400)
-        self.assertRefused(self.load("sent", {"config": "{}", **{f"file:{i}/model.onnx": "YWJj" for i in range(1, 2000)}}), status=400)
+        self.assertRefused(self.load("sent", {"config": "{}", "file:1/model.onnx": "A" * (8 << 20)}),
+                           "ONNX",
+                           status=400)
+        self.assertRefused(self.load("sent",
+                                     {"config": "{}", **{f"file:{i}/model.onnx": "YWJj" for i in range(1, 2000)}}),
+                           status=400)
 
     def test_content_without_a_configuration_or_a_model_is_refused(self):
         content = base64.b64encode(GOOD).decode()
@@ -76,15 +94,24 @@ class FilesInLoadCalls(ModelTest):
         self.assertRefused(self.load("sent", {"unknown": "x"}), "unknown", status=400)
 
     def test_configurations_that_make_no_sense_are_refused(self):
-        for config in ("", "x", "[]", "null", "{", '{"max_batch_size": -1}', '{"max_batch_size": 1e30}', '{"max_batch_size": "many"}', '{"input": 3}', '{"input": [{"name": "zzz", "data_type": "TYPE_FP32", "dims": [4]}]}',
-                       '{"input": [{"name": "x", "data_type": "TYPE_INT8", "dims": [-1, 4]}]}', '{"input": [{"name": "x", "data_type": "TYPE_FP32", "dims": [-1, 5]}]}', '{"name": "other"}', '{"platform": "tensorflow_savedmodel"}',
-                       '{"backend": "python"}', '{"version_policy": {"specific": {"versions": [99]}}}', '{"default_model_filename": "../bias/1/model.onnx"}', '{"default_model_filename": "/etc/passwd"}', '{"sequence_batching": {}}',
-                       '{"ensemble_scheduling": {}}', '{"instance_group": [{"kind": "KIND_GPU"}]}', '{"parameters": {"slo_ms": {"string_value": "-1"}}}', '{"parameters": {"slo_ms": {"string_value": "soon"}}}',
-                       '{"output": [{"name": "y", "data_type": "TYPE_FP32", "dims": [-1, 4], "label_filename": "../../etc/passwd"}]}', '{"optimization": {"execution_accelerators": {"cpu_execution_accelerator": [{"name": "zzz"}]}}}',
-                       '{"model_warmup": [{"name": "w", "inputs": {"x": {"data_type": "TYPE_FP32", "dims": [4000000000, 4000000000], "zero_data": true}}}]}',
-                       '{"model_warmup": [{"name": "w", "inputs": {"x": {"data_type": "TYPE_FP32", "dims": [4], "input_data_file": "../../../../etc/passwd"}}}]}',
-                       '{"model_warmup": [{"name": "w", "count": 4000000000, "inputs": {"nope": {"data_type": "TYPE_FP32", "dims": [4], "zero_data": true}}}]}',
-                       '{"dynamic_batching": {"priority_levels": -1}}', '{"name": "' + "n" * 1_200_000 + '"}'):
+        for config in (
+                "", "x", "[]", "null", "{", '{"max_batch_size": -1}', '{"max_batch_size": 1e30}',
+                '{"max_batch_size": "many"}', '{"input": 3}',
+                '{"input": [{"name": "zzz", "data_type": "TYPE_FP32", "dims": [4]}]}',
+                '{"input": [{"name": "x", "data_type": "TYPE_INT8", "dims": [-1, 4]}]}',
+                '{"input": [{"name": "x", "data_type": "TYPE_FP32", "dims": [-1, 5]}]}', '{"name": "other"}',
+                '{"platform": "tensorflow_savedmodel"}', '{"backend": "python"}',
+                '{"version_policy": {"specific": {"versions": [99]}}}',
+                '{"default_model_filename": "../bias/1/model.onnx"}', '{"default_model_filename": "/etc/passwd"}',
+                '{"sequence_batching": {}}', '{"ensemble_scheduling": {}}',
+                '{"instance_group": [{"kind": "KIND_GPU"}]}', '{"parameters": {"slo_ms": {"string_value": "-1"}}}',
+                '{"parameters": {"slo_ms": {"string_value": "soon"}}}',
+                '{"output": [{"name": "y", "data_type": "TYPE_FP32", "dims": [-1, 4], "label_filename": "../../passwd"}]}',
+                '{"optimization": {"execution_accelerators": {"cpu_execution_accelerator": [{"name": "zzz"}]}}}',
+                warm_up("x", '"dims": [4000000000, 4000000000], "zero_data": true'),
+                warm_up("x", '"dims": [4], "input_data_file": "../../../../etc/passwd"'),
+                warm_up("nope", '"dims": [4], "zero_data": true', count=4000000000),
+                '{"dynamic_batching": {"priority_levels": -1}}', '{"name": "' + "n" * 1_200_000 + '"}'):
             answer = self.load("spare", {"config": config})
             self.assertRefused(answer, status={400, 413, 501}, label=config[:80])
         self.assertEqual(self.load("spare").status, 200)
@@ -108,20 +135,25 @@ class ExternalData(ModelTest):
     def test_data_beside_the_model_is_read(self):
         self.place("weights.bin", length=16, offset=0)
         self.assertEqual(self.load(self.name).status, 200)
-        answer = self.server.call("POST", f"/v2/models/{self.name}/infer", {"inputs": [{"name": "x", "shape": [1, 4], "datatype": "FP32", "data": [0, 0, 0, 0]}]})
+        answer = self.server.call(
+            "POST", f"/v2/models/{self.name}/infer",
+            {"inputs": [{"name": "x", "shape": [1, 4], "datatype": "FP32", "data": [0, 0, 0, 0]}]})
         self.assertEqual(answer.json()["outputs"][0]["data"], [0, 1, 2, 3])
         self.server.call("POST", f"/v2/repository/models/{self.name}/unload")
 
     def test_paths_out_of_the_folder_are_refused(self):
-        for location in (str(self.secret), os.path.relpath(self.secret, self.model / "1"), "../../bias/1/model.onnx", "../1/weights.bin", "./../1/weights.bin", "/dev/zero", "/proc/self/environ", "/etc/passwd", "..", ".", "", "/",
-                         "weights.bin/..", "a/../../1/weights.bin", "weights.bin\0", "~/x", "n" * 5000, "missing.bin", "a\\..\\b", "//etc/passwd", "file:///etc/passwd"):
+        for location in (str(self.secret), os.path.relpath(self.secret, self.model / "1"), "../../bias/1/model.onnx",
+                         "../1/weights.bin", "./../1/weights.bin", "/dev/zero", "/proc/self/environ", "/etc/passwd",
+                         "..", ".", "", "/", "weights.bin/..", "a/../../1/weights.bin", "weights.bin\0", "~/x",
+                         "n" * 5000, "missing.bin", "a\\..\\b", "//etc/passwd", "file:///etc/passwd"):
             self.place(location)
             self.assertNotLoaded(self.name, label=location[:60])
 
     def test_links_out_of_the_folder_are_refused(self):
         self.place("weights.bin")
         weights = self.model / "1/weights.bin"
-        for target in (self.secret, pathlib.Path("/dev/zero"), pathlib.Path("/etc/passwd"), self.repository / "bias/1/model.onnx", self.folder / "missing", weights):
+        for target in (self.secret, pathlib.Path("/dev/zero"), pathlib.Path("/etc/passwd"),
+                       self.repository / "bias/1/model.onnx", self.folder / "missing", weights):
             weights.unlink(missing_ok=True)
             weights.symlink_to(target)
             self.assertNotLoaded(self.name, label=f"a link to {target}")
@@ -141,7 +173,8 @@ class ExternalData(ModelTest):
         self.assertNotLoaded(self.name, label="a pipe")
 
     def test_ranges_beyond_the_file_are_refused(self):
-        for offset, length in ((0, 17), (1, 16), (16, 16), (-1, 16), (0, -1), (2**63, 16), (2**64, 16), (0, 2**63), (2**64 - 8, 16), (0, 8), (0, 32), ("x", 16), (0, "x"), ("0x0", 16), (1.5, 16)):
+        for offset, length in ((0, 17), (1, 16), (16, 16), (-1, 16), (0, -1), (2**63, 16), (2**64, 16), (0, 2**63),
+                               (2**64 - 8, 16), (0, 8), (0, 32), ("x", 16), (0, "x"), ("0x0", 16), (1.5, 16)):
             self.place("weights.bin", offset=offset, length=length)
             self.assertNotLoaded(self.name, label=f"offset {offset}, length {length}")
 
@@ -203,13 +236,17 @@ class BrokenModels(ModelTest):
         self.server.call("POST", "/v2/repository/models/broken/unload")
 
     def test_files_that_are_no_models_are_refused(self):
-        for label, content in {"nothing": b"", "text": b"hello", "noise": os.urandom(100_000), "zeros": bytes(100_000), "a zip": b"PK\3\4" + bytes(1000), "a program": pathlib.Path("/bin/true").read_bytes(),
-                               "JSON": b"{}", "no graph": number(1, 8) + message(8, number(2, 17)), "an empty graph": model_bytes(Graph()), "endless varint": b"\xff" * 1000,
-                               "a length beyond the end": b"\x3a\xff\xff\xff\xff\x0f"}.items():
+        for label, content in {
+                "nothing": b"", "text": b"hello", "noise": os.urandom(100_000), "zeros": bytes(100_000),
+                "a zip": b"PK\3\4" + bytes(1000), "a program": pathlib.Path("/bin/true").read_bytes(), "JSON": b"{}",
+                "no graph": number(1, 8) + message(8, number(2, 17)), "an empty graph": model_bytes(Graph()),
+                "endless varint": b"\xff" * 1000, "a length beyond the end": b"\x3a\xff\xff\xff\xff\x0f"
+        }.items():
             self.refuse(content, label)
 
     def test_wrong_versions_are_refused(self):
-        for versions in ({"ir_version": 999}, {"ir_version": 0}, {"ir_version": -1}, {"ir_version": 2**62}, {"opset": 999}, {"opset": -1}, {"opset": 2**62}):
+        for versions in ({"ir_version": 999}, {"ir_version": 0}, {"ir_version": -1}, {"ir_version": 2**62},
+                         {"opset": 999}, {"opset": -1}, {"opset": 2**62}):
             self.refuse(model_bytes(models.bias(), **versions), str(versions))
 
     def test_graphs_that_cannot_run_are_refused(self):
@@ -218,16 +255,27 @@ class BrokenModels(ModelTest):
 
         deep = graph().node("Relu", ["x"], ["y"])
         for _ in range(2000):
-            deep = (graph().initializer("c", np.array(True)).node("If", ["c"], ["y"], then_branch=deep, else_branch=Graph().output("y", "FP32", [4])))
-        cases = {"unknown operator": graph().node("Nonsense", ["x"], ["y"]), "unknown domain": graph().node("Relu", ["x"], ["y"], domain="evil.com"), "missing value": graph().node("Add", ["x", "none"], ["y"]),
-                 "a circle": graph().node("Add", ["x", "b"], ["a"]).node("Relu", ["a"], ["b"]).node("Relu", ["b"], ["y"]), "given twice": graph().node("Relu", ["x"], ["y"]).node("Relu", ["x"], ["y"]),
-                 "no node": graph(), "wrong types": graph().initializer("i", np.array([1])).node("Add", ["x", "i"], ["y"]), "operator of the training domain": graph().node("Gradient", ["x"], ["y"], domain="ai.onnx.training"),
-                 "wrong attribute": graph().node("Softmax", ["x"], ["y"], axis="one"), "2000 graphs in one another": deep,
-                 "too little data": with_weights(number(1, 4) + number(2, 1) + message(8, "w") + message(9, bytes(8))),
-                 "too much data": with_weights(number(1, 4) + number(2, 1) + message(8, "w") + message(9, bytes(64))),
-                 "more elements than there is memory": with_weights(number(1, 2**40) + number(1, 2**20) + number(2, 1) + message(8, "w") + message(9, bytes(8))),
-                 "a negative size": with_weights(number(1, -4) + number(2, 1) + message(8, "w") + message(9, bytes(8))),
-                 "an unknown element type": with_weights(number(1, 4) + number(2, 99) + message(8, "w") + message(9, bytes(16)))}
+            deep = (graph().initializer("c", np.array(True)).node("If", ["c"], ["y"],
+                                                                  then_branch=deep,
+                                                                  else_branch=Graph().output("y", "FP32", [4])))
+        cases = {
+            "unknown operator": graph().node("Nonsense", ["x"],
+                                             ["y"]), "unknown domain": graph().node("Relu", ["x"], ["y"],
+                                                                                    domain="evil.com"),
+            "missing value": graph().node("Add", ["x", "none"], ["y"]),
+            "a circle": graph().node("Add", ["x", "b"], ["a"]).node("Relu", ["a"], ["b"]).node("Relu", ["b"], ["y"]),
+            "given twice": graph().node("Relu", ["x"], ["y"]).node("Relu", ["x"], ["y"]), "no node": graph(),
+            "wrong types": graph().initializer("i", np.array([1])).node("Add", ["x", "i"], ["y"]),
+            "operator of the training domain": graph().node("Gradient", ["x"], ["y"], domain="ai.onnx.training"),
+            "wrong attribute": graph().node("Softmax", ["x"], ["y"], axis="one"), "2000 graphs in one another": deep,
+            "too little data": with_weights(number(1, 4) + number(2, 1) + message(8, "w") + message(9, bytes(8))),
+            "too much data": with_weights(number(1, 4) + number(2, 1) + message(8, "w") + message(9, bytes(64))),
+            "more elements than there is memory": with_weights(
+                number(1, 2**40) + number(1, 2**20) + number(2, 1) + message(8, "w") + message(9, bytes(8))),
+            "a negative size": with_weights(number(1, -4) + number(2, 1) + message(8, "w") + message(9, bytes(8))),
+            "an unknown element type": with_weights(
+                number(1, 4) + number(2, 99) + message(8, "w") + message(9, bytes(16)))
+        }
         for label, case in cases.items():
             self.refuse(model_bytes(case), label)
 
@@ -249,8 +297,10 @@ class BrokenModels(ModelTest):
     def test_configuration_files_that_are_wrong_are_refused(self):
         self.path.write_bytes(GOOD)
         config = self.path.parents[1] / "config.pbtxt"
-        for text in ("nonsense", "max_batch_size: many", "max_batch_size: -2", "input {", "}", "input { name: \"zzz\" data_type: TYPE_FP32 dims: 4 }", "\0", "name: \"other\"", "input {" * 10_000, "name: \"" + "x" * 2_000_000 + "\"",
-                     "platform: \"pytorch_libtorch\"", "version_policy { specific { versions: 7 } }"):
+        for text in ("nonsense", "max_batch_size: many", "max_batch_size: -2", "input {", "}",
+                     "input { name: \"zzz\" data_type: TYPE_FP32 dims: 4 }", "\0", "name: \"other\"",
+                     "input {" * 10_000, "name: \"" + "x" * 2_000_000 + "\"", "platform: \"pytorch_libtorch\"",
+                     "version_policy { specific { versions: 7 } }"):
             config.write_text(text)
             self.assertNotLoaded("broken", label=text[:60])
         config.write_bytes(b"name: \"\xff\"")
@@ -268,9 +318,15 @@ class BrokenModels(ModelTest):
         self.assertEqual(self.load("broken").status, 200)
         self.path.write_bytes(GOOD[:50])
         self.assertRefused(self.load("broken"), status=400)
-        answer = self.server.call("POST", "/v2/models/broken/infer", {"inputs": [{"name": "x", "shape": [1, 4], "datatype": "FP32", "data": [1, 2, 3, 4]}]}, timeout=PATIENCE)
+        answer = self.server.call(
+            "POST",
+            "/v2/models/broken/infer",
+            {"inputs": [{"name": "x", "shape": [1, 4], "datatype": "FP32", "data": [1, 2, 3, 4]}]},
+            timeout=PATIENCE)
         self.assertEqual(answer.json()["outputs"][0]["data"], [2, 3, 4, 5])
-        (entry,) = [entry for entry in self.server.call("POST", "/v2/repository/index").json() if entry["name"] == "broken"]
+        (entry, ) = [
+            entry for entry in self.server.call("POST", "/v2/repository/index").json() if entry["name"] == "broken"
+        ]
         self.assertEqual(entry["state"], "READY")
         self.assertTrue(entry["reason"], "the index says why the reload failed")
         self.server.call("POST", "/v2/repository/models/broken/unload")

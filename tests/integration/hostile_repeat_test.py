@@ -10,7 +10,8 @@ from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 import models
 from hostile_grpc_test import infer
-from raw_http import GOOD_BODY, INFER, REFUSALS, Connection, HostileTest, binary_body, chunked, floats, request, slow_body
+from raw_http import (GOOD_BODY, INFER, REFUSALS, Connection, HostileTest, binary_body, chunked, floats, request,
+                      slow_body)
 from tandem_server import PATIENCE, SANITIZED, until
 
 ROUNDS = 20 if SANITIZED else 150
@@ -22,22 +23,48 @@ def http_cases():
     """Label → bytes to send."""
     x = {"name": "x", "shape": [1, 4], "datatype": "FP32"}
     short, short_header = binary_body({"inputs": [{**x, "parameters": {"binary_data_size": 15}}]}, floats(1, 2, 3))
-    text, text_header = binary_body({"inputs": [{"name": "x", "shape": [1, 1], "datatype": "BYTES", "parameters": {"binary_data_size": 7}}]}, struct.pack("<I", 99) + b"abc")
+    text, text_header = binary_body(
+        {"inputs": [{"name": "x", "shape": [1, 1], "datatype": "BYTES", "parameters": {"binary_data_size": 7}}]},
+        struct.pack("<I", 99) + b"abc")
     packed = gzip.compress(GOOD_BODY)
     load = "/v2/repository/models/{}/load"
     return {
-        "good": request(GOOD_BODY), "truncated": request(GOOD_BODY[:40]), "nested": request(b'{"inputs":' + b"[" * 20_000), "nested control": request(b"[" * 20_000, "/v2/repository/index"),
-        "bad UTF-8": request(GOOD_BODY.replace(b"good", b"\xff")), "twice": request(GOOD_BODY[:-1] + b', "id": "x"}'), "negative length": HEAD + b"Content-Length: -1\r\n\r\n",
-        "both": HEAD + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "negative chunk": chunked(b"2\r\nab\r\n-2\r\nX"), "small chunks": chunked(b"".join(b"1\r\n%c\r\n" % c for c in GOOD_BODY) + b"0\r\n\r\n"),
-        "JSON length": request(GOOD_BODY, headers=[("Inference-Header-Content-Length", "99999")]), "binary size": request(short, headers=[short_header]),
-        "text element": request(text, "/v2/models/identity_bytes/infer", headers=[text_header]), "dims": request(json.dumps({"inputs": [{**x, "shape": [2**62, 4], "data": [1]}]}).encode()),
-        "datatype": request(json.dumps({"inputs": [{**x, "datatype": "INT8", "data": [1, 2, 3, 4]}]}).encode()), "missing input": request(b'{"inputs": []}'), "packed": request(packed, headers=[("Content-Encoding", "gzip")]),
-        "cut packed": request(packed[:30], headers=[("Content-Encoding", "gzip")]), "traversal": request(b"", "/v2/models/%2e%2e/config", "GET"), "missing model": request(GOOD_BODY, "/v2/models/missing/infer"),
-        "missing version": request(GOOD_BODY, "/v2/models/bias/versions/9/infer"), "long header": HEAD + b"A: " + b"b" * 50_000, "noise": bytes(range(256)) * 4 + b"\r\n\r\n",
-        "file path": request(json.dumps({"parameters": {"config": "{}", "file:../x": "YQ=="}}).encode(), load.format("sent")),
-        "broken file": request(json.dumps({"parameters": {"config": "{}", "file:1/model.onnx": base64.b64encode(b"no model").decode()}}).encode(), load.format("sent")),
-        "broken config": request(b'{"parameters": {"config": "{"}}', load.format("spare")), "run that fails": request(json.dumps({"inputs": [{"name": "i", "shape": [1], "datatype": "INT64", "data": [99]}]}).encode(), "/v2/models/gather/infer"),
-        "no region": request(b'{"key": "/tandem_none", "byte_size": 4}', "/v2/systemsharedmemory/region/r/register"), "log setting": request(b'{"log_nothing": 1}', "/v2/logging"), "deadline": request(GOOD_BODY, headers=[("X-SLO-Ms", "0.001")]),
+        "good": request(GOOD_BODY),
+        "truncated": request(GOOD_BODY[:40]),
+        "nested": request(b'{"inputs":' + b"[" * 20_000),
+        "nested control": request(b"[" * 20_000, "/v2/repository/index"),
+        "bad UTF-8": request(GOOD_BODY.replace(b"good", b"\xff")),
+        "twice": request(GOOD_BODY[:-1] + b', "id": "x"}'),
+        "negative length": HEAD + b"Content-Length: -1\r\n\r\n",
+        "both": HEAD + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "negative chunk": chunked(b"2\r\nab\r\n-2\r\nX"),
+        "small chunks": chunked(b"".join(b"1\r\n%c\r\n" % c for c in GOOD_BODY) + b"0\r\n\r\n"),
+        "JSON length": request(GOOD_BODY, headers=[("Inference-Header-Content-Length", "99999")]),
+        "binary size": request(short, headers=[short_header]),
+        "text element": request(text, "/v2/models/identity_bytes/infer", headers=[text_header]),
+        "dims": request(json.dumps({"inputs": [{**x, "shape": [2**62, 4], "data": [1]}]}).encode()),
+        "datatype": request(json.dumps({"inputs": [{**x, "datatype": "INT8", "data": [1, 2, 3, 4]}]}).encode()),
+        "missing input": request(b'{"inputs": []}'),
+        "packed": request(packed, headers=[("Content-Encoding", "gzip")]),
+        "cut packed": request(packed[:30], headers=[("Content-Encoding", "gzip")]),
+        "traversal": request(b"", "/v2/models/%2e%2e/config", "GET"),
+        "missing model": request(GOOD_BODY, "/v2/models/missing/infer"),
+        "missing version": request(GOOD_BODY, "/v2/models/bias/versions/9/infer"),
+        "long header": HEAD + b"A: " + b"b" * 50_000,
+        "noise": bytes(range(256)) * 4 + b"\r\n\r\n",
+        "file path": request(
+            json.dumps({"parameters": {"config": "{}", "file:../x": "YQ=="}}).encode(), load.format("sent")),
+        "broken file": request(
+            json.dumps({"parameters": {"config": "{}",
+                                       "file:1/model.onnx": base64.b64encode(b"no model").decode()}}).encode(),
+            load.format("sent")),
+        "broken config": request(b'{"parameters": {"config": "{"}}', load.format("spare")),
+        "run that fails": request(
+            json.dumps({"inputs": [{"name": "i", "shape": [1], "datatype": "INT64", "data": [99]}]}).encode(),
+            "/v2/models/gather/infer"),
+        "no region": request(b'{"key": "/tandem_none", "byte_size": 4}', "/v2/systemsharedmemory/region/r/register"),
+        "log setting": request(b'{"log_nothing": 1}', "/v2/logging"),
+        "deadline": request(GOOD_BODY, headers=[("X-SLO-Ms", "0.001")]),
     }
 
 
@@ -78,7 +105,10 @@ class Repetitions(HostileTest):
         self.measure(ROUNDS, once)
 
     def test_clients_that_leave_leave_nothing_behind(self):
-        uploads = [HEAD + b"Content-Length: 10000000\r\n\r\n" + b" " * 50_000, HEAD, b"POST", HEAD + b"Transfer-Encoding: chunked\r\n\r\nff\r\nabc"]
+        uploads = [
+            HEAD + b"Content-Length: 10000000\r\n\r\n" + b" " * 50_000, HEAD, b"POST",
+            HEAD + b"Transfer-Encoding: chunked\r\n\r\nff\r\nabc"
+        ]
 
         def once():
             for data in uploads:
@@ -96,11 +126,20 @@ class Repetitions(HostileTest):
         self.addCleanup(channel.close)
         stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
         raw = channel.unary_unary("/inference.GRPCInferenceService/ModelInfer")
-        wrong = [infer(raw=[b"x"]), infer(shape=[2**62, 4]), infer("missing"), infer(name="z"), infer(datatype="INT8"), infer(raw=[]), infer("gather", "i", "INT64", [1], [struct.pack("<q", 99)])]
+        wrong = [
+            infer(raw=[b"x"]),
+            infer(shape=[2**62, 4]),
+            infer("missing"),
+            infer(name="z"),
+            infer(datatype="INT8"),
+            infer(raw=[]),
+            infer("gather", "i", "INT64", [1], [struct.pack("<q", 99)])
+        ]
 
         def once():
             stub.ModelInfer(infer(), timeout=PATIENCE)
-            calls = [stub.ModelInfer.future(message, timeout=PATIENCE) for message in wrong] + [raw.future(b"\xff" * 100, timeout=PATIENCE)]
+            calls = [stub.ModelInfer.future(message, timeout=PATIENCE)
+                     for message in wrong] + [raw.future(b"\xff" * 100, timeout=PATIENCE)]
             for call in calls:
                 self.assertIn(call.code(), {grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.NOT_FOUND})
             for call in [stub.ModelInfer.future(infer()) for _ in range(3)]:
@@ -117,7 +156,8 @@ class Repetitions(HostileTest):
             stream.cancel()
             done.set()
             with grpc.insecure_channel(self.server.grpc) as other:
-                service_pb2_grpc.GRPCInferenceServiceStub(other).ServerLive(service_pb2.ServerLiveRequest(), timeout=PATIENCE)
+                service_pb2_grpc.GRPCInferenceServiceStub(other).ServerLive(service_pb2.ServerLiveRequest(),
+                                                                            timeout=PATIENCE)
 
         self.measure(ROUNDS, once)
 

@@ -15,7 +15,6 @@ HEAD = b"POST /v2/models/bias/infer HTTP/1.1\r\nHost: x\r\n"
 
 class Drip(threading.Thread):
     """Sends `data`, then `more` byte by byte, or reads byte by byte, until the server ends it."""
-
     def __init__(self, port, data, more=b"", read=False, pause=0.1):
         super().__init__(daemon=True)
         self.connection = Connection(port, receive_buffer=4096 if read else None)
@@ -57,14 +56,25 @@ class SlowClients(HostileTest):
 
     def test_slow_clients_are_let_go_and_hinder_nobody(self):
         port = self.server.http_port
-        large = json.dumps({"inputs": [{"name": "x", "shape": [1, 2_000_000], "datatype": "INT8", "parameters": {"binary_data_size": 2_000_000}}],
-                            "parameters": {"binary_data_output": True}}).encode()
-        question = request(large + bytes(2_000_000), "/v2/models/identity_int8/infer", headers=[("Inference-Header-Content-Length", len(large))])
-        kinds = {"says nothing": lambda: Drip(port, b""), "header byte by byte": lambda: Drip(port, b"POST /", b"a"), "headers without end": lambda: Drip(port, HEAD, b"a: b\r\n"),
-                 "half a header": lambda: Drip(port, HEAD + b"Content-Le"), "body byte by byte": lambda: Drip(port, HEAD + b"Content-Length: 1000000\r\n\r\n", b" "),
-                 "no body at all": lambda: Drip(port, HEAD + b"Content-Length: 100\r\n\r\n"), "chunks byte by byte": lambda: Drip(port, HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
-                 "answer byte by byte": lambda: Drip(port, question, read=True), "idle after a request": lambda: Drip(port, request(GOOD_BODY)),
-                 "blank lines": lambda: Drip(port, b"", b"\r\n")}
+        large = json.dumps({
+            "inputs": [{
+                "name": "x", "shape": [1, 2_000_000], "datatype": "INT8", "parameters": {"binary_data_size": 2_000_000}
+            }], "parameters": {"binary_data_output": True}
+        }).encode()
+        question = request(large + bytes(2_000_000),
+                           "/v2/models/identity_int8/infer",
+                           headers=[("Inference-Header-Content-Length", len(large))])
+        kinds = {
+            "says nothing": lambda: Drip(port, b""), "header byte by byte": lambda: Drip(port, b"POST /", b"a"),
+            "headers without end": lambda: Drip(port, HEAD, b"a: b\r\n"),
+            "half a header": lambda: Drip(port, HEAD + b"Content-Le"),
+            "body byte by byte": lambda: Drip(port, HEAD + b"Content-Length: 1000000\r\n\r\n", b" "),
+            "no body at all": lambda: Drip(port, HEAD + b"Content-Length: 100\r\n\r\n"),
+            "chunks byte by byte": lambda: Drip(port, HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
+            "answer byte by byte": lambda: Drip(port, question, read=True),
+            "idle after a request": lambda: Drip(port, request(GOOD_BODY)),
+            "blank lines": lambda: Drip(port, b"", b"\r\n")
+        }
         before = self.server.open_files()
         drips = [(kind, make()) for kind, make in kinds.items() for _ in range(5)]
         waits = []
@@ -110,7 +120,10 @@ class ManyClients(TandemTest):
     def test_more_connections_than_descriptors(self):
         server = self.serve(open_files=128)
         before = server.open_files()
-        crowd = [sock for port in (server.http_port, server.grpc_port, server.metrics_port) for sock in self.crowd(port, 250)]
+        crowd = [
+            sock for port in (server.http_port, server.grpc_port, server.metrics_port)
+            for sock in self.crowd(port, 250)
+        ]
         time.sleep(0.5)
         server.check_alive()
         self.assertLessEqual(server.open_files(), 128)
@@ -178,7 +191,8 @@ class GoneClients(HostileTest):
         self.assertEqual(self.server.threads(), threads)
 
     def test_gone_in_the_middle_of_a_run(self):
-        for leave in (Connection.close, Connection.reset, lambda connection: connection.socket.shutdown(socket.SHUT_WR)):
+        for leave in (Connection.close, Connection.reset,
+                      lambda connection: connection.socket.shutdown(socket.SHUT_WR)):
             before = self.computed()
             connection = self.connect()
             connection.send(slow_body(20_000_000))  # Minutes.
@@ -216,10 +230,17 @@ class GoneClients(HostileTest):
     def test_gone_in_the_middle_of_an_answer(self):
         before = self.server.open_files()
         columns = 4_000_000
-        text = json.dumps({"inputs": [{"name": "x", "shape": [1, columns], "datatype": "INT8", "parameters": {"binary_data_size": columns}}]}).encode()
+        text = json.dumps({
+            "inputs": [{
+                "name": "x", "shape": [1, columns], "datatype": "INT8", "parameters": {"binary_data_size": columns}
+            }]
+        }).encode()
         for leave in (Connection.close, Connection.reset):
             connection = self.connect(receive_buffer=4096)
-            connection.send(request(text + bytes(columns), "/v2/models/identity_int8/infer", headers=[("Inference-Header-Content-Length", len(text))]))
+            connection.send(
+                request(text + bytes(columns),
+                        "/v2/models/identity_int8/infer",
+                        headers=[("Inference-Header-Content-Length", len(text))]))
             connection.socket.recv(1)
             leave(connection)
         until(lambda: self.server.open_files() <= before, "the descriptors are given back")

@@ -9,9 +9,11 @@ import tritonclient.utils.shared_memory as shared_memory
 import models
 from onnx_file import NUMPY_TYPES
 
-EDGES = {"BOOL": [True, False, True], "BYTES": ["", "text", "Grüße\n\"quoted\"", "x" * 3000],
-         "FP32": [0.1, -0.0, 1e-45, 3.4028235e38, -1.1754944e-38], "FP64": [0.1, -0.0, 5e-324, 1.7976931348623157e308],
-         "BF16": [0.1, -0.0, 3.38e38, 1e-40], "FP16": [0.1, -0.0, 65504, 6e-8]}
+EDGES = {
+    "BOOL": [True, False, True], "BYTES": ["", "text", "Grüße\n\"quoted\"", "x" * 3000],
+    "FP32": [0.1, -0.0, 1e-45, 3.4028235e38, -1.1754944e-38], "FP64": [0.1, -0.0, 5e-324, 1.7976931348623157e308],
+    "BF16": [0.1, -0.0, 3.38e38, 1e-40], "FP16": [0.1, -0.0, 65504, 6e-8]
+}
 
 
 def edges(datatype):
@@ -29,8 +31,8 @@ def same_bits(left, right):
     if left.dtype != right.dtype or left.shape != right.shape:
         return False
     if left.dtype == np.object_:  # tritonclient gives text for BYTES that came as JSON.
-        return [str(item, "utf-8") if isinstance(item, bytes) else item for item in left.flat] == [
-            str(item, "utf-8") if isinstance(item, bytes) else item for item in right.flat]
+        return [str(item, "utf-8") if isinstance(item, bytes) else item for item in left.flat
+                ] == [str(item, "utf-8") if isinstance(item, bytes) else item for item in right.flat]
     return left.tobytes() == right.tobytes()
 
 
@@ -90,8 +92,9 @@ class InferenceCalls:
         answer = self.client.infer("optional_bias", [self.client.input("x", x, "FP32")])
         self.assertSame(answer.as_numpy("y"), x + np.arange(1, 5, dtype=np.float32))
         bias = np.full(4, 10, np.float32)
-        answer = self.client.infer("optional_bias", [self.client.input("x", x, "FP32"),
-                                                     self.client.input("bias", bias, "FP32")])
+        answer = self.client.infer("optional_bias",
+                                   [self.client.input("x", x, "FP32"),
+                                    self.client.input("bias", bias, "FP32")])
         self.assertSame(answer.as_numpy("y"), x + bias)
 
     def test_answers_with_the_outputs_asked_for(self):
@@ -100,7 +103,10 @@ class InferenceCalls:
         self.assertIsNotNone(answer.as_numpy("difference"))
 
     def test_echoes_ids_and_takes_parameters(self):
-        answer = self.ask_add_sub(request_id="my request/42", model_version="1", priority=2, timeout=60_000_000,
+        answer = self.ask_add_sub(request_id="my request/42",
+                                  model_version="1",
+                                  priority=2,
+                                  timeout=60_000_000,
                                   parameters={"colour": "red", "count": 3, "flag": True, "slo_ms": 60000})
         told = answer.get_response(as_json=True) if self.client.is_grpc else answer.get_response()
         self.assertEqual((told["id"], told["model_name"], told["model_version"]), ("my request/42", "add_sub", "1"))
@@ -139,8 +145,10 @@ class InferenceCalls:
         found = status["regions"]["data"] if self.client.is_grpc else status[0]
         self.assertEqual((found["name"], found["key"], int(found["byte_size"])), ("data", key, 3 * size))
 
-        inputs = [self.client.shared_input(name, [4, 16], "INT32", "data", size, offset)
-                  for name, offset in (("a", 0), ("b", size))]
+        inputs = [
+            self.client.shared_input(name, [4, 16], "INT32", "data", size, offset)
+            for name, offset in (("a", 0), ("b", size))
+        ]
         self.client.infer("add_sub", inputs, outputs=[self.client.output("sum", shared=("data", size, 2 * size))])
         self.assertSame(shared_memory.get_contents_as_numpy(region, np.int32, [4, 16], 2 * size),
                         values["a"] + values["b"])
@@ -166,8 +174,8 @@ class InferenceCalls:
         narrow = self.client.input("a", x[:, :8], "INT32")
         tall = self.client.input("a", np.zeros((2, 16), np.int32), "INT32")
         for inputs, words in (([a], ["'b'"]), ([a, b, extra], ["'c'"]), ([floats, b], ["'a'", "FP32", "INT32"]),
-                              ([narrow, b], ["'a'", "8", "16"]), ([tall, b], ["batch", "2", "1"]),
-                              ([a, b, b], ["'b'", "twice"])):
+                              ([narrow, b], ["'a'", "8", "16"]), ([tall, b], ["batch", "2",
+                                                                              "1"]), ([a, b, b], ["'b'", "twice"])):
             with self.subTest(words=words):
                 message = self.refused("400", self.client.infer, "add_sub", inputs)
                 for word in words:

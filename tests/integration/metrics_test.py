@@ -14,9 +14,17 @@ from raw_http import GOOD_BODY, Connection, HostileTest, request, slow_body
 from tandem_server import ROOT, until
 
 ODD_NAME = 'we"ird näme{x="1"}'
-DURATIONS = {f"nv_inference_{kind}_duration_us" for kind in ("request", "queue", "compute_input", "compute_infer", "compute_output")}
-COUNTERS = {"nv_inference_request_success", "nv_inference_request_failure", "nv_inference_count", "nv_inference_exec_count"} | DURATIONS
-GAUGES = {"nv_inference_pending_request_count", "nv_cpu_utilization", "nv_cpu_memory_total_bytes", "nv_cpu_memory_used_bytes", "tandem_queue_depth", "tandem_build_info", "process_resident_memory_bytes", "process_open_fds", "process_threads"}
+DURATIONS = {
+    f"nv_inference_{kind}_duration_us"
+    for kind in ("request", "queue", "compute_input", "compute_infer", "compute_output")
+}
+COUNTERS = {
+    "nv_inference_request_success", "nv_inference_request_failure", "nv_inference_count", "nv_inference_exec_count"
+} | DURATIONS
+GAUGES = {
+    "nv_inference_pending_request_count", "nv_cpu_utilization", "nv_cpu_memory_total_bytes", "nv_cpu_memory_used_bytes",
+    "tandem_queue_depth", "tandem_build_info", "process_resident_memory_bytes", "process_open_fds", "process_threads"
+}
 
 
 class Metrics(HostileTest):
@@ -50,7 +58,8 @@ class Metrics(HostileTest):
 
     def infer(self, model="bias", status=200, body=GOOD_BODY, **headers):
         path = f"/v2/models/{urllib.parse.quote(model, safe='')}/infer"
-        answer = self.send(request(body, path, headers=[(name.replace("_", "-"), value) for name, value in headers.items()]))
+        answer = self.send(
+            request(body, path, headers=[(name.replace("_", "-"), value) for name, value in headers.items()]))
         self.assertEqual(answer.status, status, answer)
 
     def test_both_ports_speak_prometheus(self):
@@ -72,7 +81,8 @@ class Metrics(HostileTest):
 
     def test_the_metrics_port_serves_nothing_else(self):
         port = self.server.metrics_port
-        for path in ("/", "/v2", "/v2/health/live", "/v2/models/bias", "/v2/openapi.json", "/metrics/", "/metrics/x", "//metrics"):
+        for path in ("/", "/v2", "/v2/health/live", "/v2/models/bias", "/v2/openapi.json", "/metrics/", "/metrics/x",
+                     "//metrics"):
             self.assertIn(self.server.call("GET", path, port=port).status, {400, 404}, path)
         self.assertEqual(self.server.call("POST", "/v2/models/bias/infer", GOOD_BODY, port=port).status, 404)
         self.assertEqual(self.server.call("POST", "/v2/repository/index", b"", port=port).status, 404)
@@ -103,7 +113,8 @@ class Metrics(HostileTest):
         self.assertGreater(grown[("tandem_request_latency_seconds_sum", *latency)], 0)
         self.assertEqual(grown[("tandem_batch_size_count", ("model", "bias"))], 5)
         self.assertEqual(grown[("tandem_batch_size_sum", ("model", "bias"))], 10)
-        self.assertFalse([key for key in grown if key[0].startswith("tandem_slo")], "a request without a deadline counts for no SLO")
+        self.assertFalse([key for key in grown if key[0].startswith("tandem_slo")],
+                         "a request without a deadline counts for no SLO")
 
     def test_histograms_are_whole(self):
         self.infer()
@@ -129,15 +140,26 @@ class Metrics(HostileTest):
             self.infer(status=503, X_SLO_Ms="0.001")
 
         grown = self.growth(act)
-        outcomes = {dict(labels)["outcome"]: (dict(labels)["model"], value) for (name, *labels), value in grown.items() if name == "tandem_request_latency_seconds_count"}
+        outcomes = {
+            dict(labels)["outcome"]: (dict(labels)["model"], value) for (name, *labels), value in grown.items()
+            if name == "tandem_request_latency_seconds_count"
+        }
         self.assertEqual(outcomes.get("expired"), ("bias", 1))
-        self.assertEqual(sum(value for (name, *labels), value in grown.items() if name == "tandem_request_latency_seconds_count" and dict(labels)["outcome"] == "invalid"), 2)
-        failures = [value for (name, *labels), value in grown.items() if name.startswith("nv_inference_request_failure") and ("model", "bias") in labels]
+        self.assertEqual(
+            sum(value for (name, *labels), value in grown.items()
+                if name == "tandem_request_latency_seconds_count" and dict(labels)["outcome"] == "invalid"), 2)
+        failures = [
+            value for (name, *labels), value in grown.items()
+            if name.startswith("nv_inference_request_failure") and ("model", "bias") in labels
+        ]
         self.assertEqual(sum(failures), 2)
 
     def test_counts_slos(self):
         def slo(grown):
-            return {name.removeprefix("tandem_slo_").removesuffix("_total"): value for (name, *labels), value in grown.items() if name.startswith("tandem_slo")}
+            return {
+                name.removeprefix("tandem_slo_").removesuffix("_total"): value
+                for (name, *labels), value in grown.items() if name.startswith("tandem_slo")
+            }
 
         self.assertEqual(slo(self.growth(lambda: self.infer(X_SLO_Ms="60000"))), {"met": 1})
         self.assertEqual(slo(self.growth(lambda: self.infer(status=503, X_SLO_Ms="0.001"))), {"rejected": 1})
@@ -150,26 +172,26 @@ class Metrics(HostileTest):
     def test_shows_what_waits(self):
         connections = [Connection(self.server.http_port).send(slow_body(20_000_000)) for _ in range(4)]
         pending = ("nv_inference_pending_request_count", ("model", "slow"), ("version", "1"))
-        until(lambda: self.scrape()[0][("tandem_queue_depth",)] == 3, "three wait")
+        until(lambda: self.scrape()[0][("tandem_queue_depth", )] == 3, "three wait")
         self.assertEqual(self.scrape()[0][pending], 3)
         for connection in connections:
             connection.close()
-        until(lambda: self.scrape()[0][("tandem_queue_depth",)] == 0, "none waits")
+        until(lambda: self.scrape()[0][("tandem_queue_depth", )] == 0, "none waits")
         self.assertEqual(self.scrape()[0][pending], 0)
 
     def test_describes_the_process_and_the_machine(self):
         values, _ = self.scrape()
-        (build,) = [dict(labels) for (name, *labels) in values if name == "tandem_build_info"]
+        (build, ) = [dict(labels) for (name, *labels) in values if name == "tandem_build_info"]
         self.assertRegex(build["version"], r"^\d+\.\d+\.\d+")
         self.assertRegex(build["onnxruntime"], r"^1\.\d+")
-        self.assertEqual(values[("process_threads",)], self.server.threads())
-        self.assertAlmostEqual(values[("process_resident_memory_bytes",)] / self.server.resident_bytes(), 1, delta=0.3)
-        self.assertAlmostEqual(values[("process_open_fds",)], self.server.open_files(), delta=5)
+        self.assertEqual(values[("process_threads", )], self.server.threads())
+        self.assertAlmostEqual(values[("process_resident_memory_bytes", )] / self.server.resident_bytes(), 1, delta=0.3)
+        self.assertAlmostEqual(values[("process_open_fds", )], self.server.open_files(), delta=5)
         total = int(pathlib.Path("/proc/meminfo").read_text().split()[1]) * 1024
-        self.assertEqual(values[("nv_cpu_memory_total_bytes",)], total)
-        self.assertTrue(0 < values[("nv_cpu_memory_used_bytes",)] < total)
+        self.assertEqual(values[("nv_cpu_memory_total_bytes", )], total)
+        self.assertTrue(0 < values[("nv_cpu_memory_used_bytes", )] < total)
         time.sleep(0.1)
-        self.assertTrue(0 <= self.scrape()[0][("nv_cpu_utilization",)] <= 1)
+        self.assertTrue(0 <= self.scrape()[0][("nv_cpu_utilization", )] <= 1)
 
     def test_odd_names_are_escaped(self):
         grown = self.growth(lambda: self.infer(ODD_NAME))
@@ -180,8 +202,12 @@ class Metrics(HostileTest):
         region = shared_memory.SharedMemory(create=True, size=64)  # The check asks for the status of one.
         self.addCleanup(region.unlink)
         self.addCleanup(region.close)
-        answer = self.server.call("POST", "/v2/systemsharedmemory/region/openapi_check/register", {"key": "/" + region.name, "byte_size": 64})
+        answer = self.server.call("POST", "/v2/systemsharedmemory/region/openapi_check/register",
+                                  {"key": "/" + region.name, "byte_size": 64})
         self.assertEqual(answer.status, 200, answer)
         script = ROOT / "tests/server/rest/openapi_check.py"
-        done = subprocess.run([sys.executable, script, f"http://{self.server.http}", "--require-validator"], capture_output=True, text=True, timeout=120)
+        done = subprocess.run([sys.executable, script, f"http://{self.server.http}", "--require-validator"],
+                              capture_output=True,
+                              text=True,
+                              timeout=120)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)

@@ -29,38 +29,47 @@ def mlp(seed=1):
     """y = softmax(relu(x·W1 + b1)·W2 + b2); FP32 [batch,64] to [batch,10], with random weights."""
     random = np.random.default_rng(seed)
     graph = Graph().input("x", "FP32", ["batch", 64]).output("y", "FP32", ["batch", 10])
-    for name, shape in {"w1": (64, 48), "b1": (48,), "w2": (48, 10), "b2": (10,)}.items():
+    for name, shape in {"w1": (64, 48), "b1": (48, ), "w2": (48, 10), "b2": (10, )}.items():
         graph.initializer(name, random.standard_normal(shape, np.float32))
-    return (graph.node("Gemm", ["x", "w1", "b1"], ["h"]).node("Relu", ["h"], ["r"])
-            .node("Gemm", ["r", "w2", "b2"], ["s"]).node("Softmax", ["s"], ["y"]))
+    return (graph.node("Gemm", ["x", "w1", "b1"], ["h"]).node("Relu", ["h"],
+                                                              ["r"]).node("Gemm", ["r", "w2", "b2"],
+                                                                          ["s"]).node("Softmax", ["s"], ["y"]))
 
 
 def convolution(seed=3):
     """y = mean of relu(x * W + b) per channel; FP32 [batch,3,32,32] to [batch,8], with random weights."""
     random = np.random.default_rng(seed)
-    return (Graph().input("x", "FP32", ["batch", 3, 32, 32]).output("y", "FP32", ["batch", 8])
-            .initializer("w", random.standard_normal((8, 3, 5, 5), np.float32))
-            .initializer("b", random.standard_normal(8, np.float32))
-            .node("Conv", ["x", "w", "b"], ["c"], pads=[2, 2, 2, 2]).node("Relu", ["c"], ["r"])
-            .node("GlobalAveragePool", ["r"], ["p"]).node("Flatten", ["p"], ["y"]))
+    return (Graph().input("x", "FP32", ["batch", 3, 32, 32]).output("y", "FP32", ["batch", 8]).initializer(
+        "w", random.standard_normal((8, 3, 5, 5), np.float32)).initializer("b", random.standard_normal(
+            8, np.float32)).node("Conv", ["x", "w", "b"], ["c"],
+                                 pads=[2, 2, 2, 2]).node("Relu", ["c"],
+                                                         ["r"]).node("GlobalAveragePool", ["r"],
+                                                                     ["p"]).node("Flatten", ["p"], ["y"]))
 
 
 def bias(value=1.0):
     """y = x + value; FP32 [batch,4]. Tells one version from another."""
-    return (Graph().input("x", "FP32", ["batch", 4]).output("y", "FP32", ["batch", 4])
-            .initializer("value", np.float32(value)).node("Add", ["x", "value"], ["y"]))
+    return (Graph().input("x", "FP32", ["batch", 4]).output("y", "FP32", ["batch", 4]).initializer(
+        "value", np.float32(value)).node("Add", ["x", "value"], ["y"]))
 
 
 def slow():
     """y = tanh(…tanh(x·W)·W…), `steps` (INT64 [1]) times; FP32 [1,256]. A run can be stopped between steps."""
     weights = np.random.default_rng(7).standard_normal((256, 256), np.float32) / 16
-    body = (Graph("step").input("i", "INT64", []).input("going", "BOOL", []).input("in", "FP32", [1, 256])
-            .output("still", "BOOL", []).output("out", "FP32", [1, 256])
-            .node("Identity", ["going"], ["still"]).node("MatMul", ["in", "w"], ["product"])
-            .node("Tanh", ["product"], ["out"]))
-    return (Graph().input("x", "FP32", [1, 256]).input("steps", "INT64", [1]).output("y", "FP32", [1, 256])
-            .initializer("w", weights).initializer("true", np.array(True)).initializer("axis", np.array([0]))
-            .node("Squeeze", ["steps", "axis"], ["count"]).node("Loop", ["count", "true", "x"], ["y"], body=body))
+    body = (Graph("step").input("i", "INT64", []).input("going", "BOOL", []).input("in", "FP32", [1, 256]).output(
+        "still", "BOOL", []).output("out", "FP32",
+                                    [1, 256]).node("Identity", ["going"],
+                                                   ["still"]).node("MatMul", ["in", "w"],
+                                                                   ["product"]).node("Tanh", ["product"], ["out"]))
+    return (Graph().input("x", "FP32", [1, 256]).input("steps", "INT64", [1]).output("y", "FP32", [1, 256]).initializer(
+        "w",
+        weights).initializer("true",
+                             np.array(True)).initializer("axis",
+                                                         np.array([0])).node("Squeeze", ["steps", "axis"],
+                                                                             ["count"]).node("Loop",
+                                                                                             ["count", "true", "x"],
+                                                                                             ["y"],
+                                                                                             body=body))
 
 
 def reciprocal():
@@ -70,14 +79,15 @@ def reciprocal():
 
 def gather():
     """y = table[i] for `i` INT64 [n] within 0…3; another index makes the run fail."""
-    return (Graph().input("i", "INT64", ["n"]).output("y", "FP32", ["n"])
-            .initializer("table", np.arange(4, dtype=np.float32)).node("Gather", ["table", "i"], ["y"]))
+    return (Graph().input("i", "INT64", ["n"]).output("y", "FP32", ["n"]).initializer(
+        "table", np.arange(4, dtype=np.float32)).node("Gather", ["table", "i"], ["y"]))
 
 
 def expand():
     """y = one zero repeated to the shape in `to` (INT64 [2]): as much memory as the request says."""
-    return (Graph().input("to", "INT64", [2]).output("y", "FP32", ["m", "n"])
-            .initializer("zero", np.zeros((1, 1), np.float32)).node("Expand", ["zero", "to"], ["y"]))
+    return (Graph().input("to", "INT64", [2]).output("y", "FP32",
+                                                     ["m", "n"]).initializer("zero", np.zeros(
+                                                         (1, 1), np.float32)).node("Expand", ["zero", "to"], ["y"]))
 
 
 def nonzero():
@@ -87,8 +97,9 @@ def nonzero():
 
 def optional_bias():
     """y = x + bias, FP32 [batch,4]; `bias` [4] may be left out and is then {1,2,3,4}."""
-    return (Graph().input("x", "FP32", ["batch", 4]).input("bias", "FP32", [4]).output("y", "FP32", ["batch", 4])
-            .initializer("bias", np.arange(1, 5, dtype=np.float32)).node("Add", ["x", "bias"], ["y"]))
+    return (Graph().input("x", "FP32",
+                          ["batch", 4]).input("bias", "FP32", [4]).output("y", "FP32", ["batch", 4]).initializer(
+                              "bias", np.arange(1, 5, dtype=np.float32)).node("Add", ["x", "bias"], ["y"]))
 
 
 def place(repository, name, graph, version=1, config=None, **files):

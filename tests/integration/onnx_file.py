@@ -9,11 +9,15 @@ import struct
 
 import numpy as np
 
-ELEMENT_TYPES = {"FP32": 1, "UINT8": 2, "INT8": 3, "UINT16": 4, "INT16": 5, "INT32": 6, "INT64": 7, "BYTES": 8,
-                 "BOOL": 9, "FP16": 10, "FP64": 11, "UINT32": 12, "UINT64": 13, "BF16": 16}
-NUMPY_TYPES = {"FP32": np.float32, "UINT8": np.uint8, "INT8": np.int8, "UINT16": np.uint16, "INT16": np.int16,
-               "INT32": np.int32, "INT64": np.int64, "BOOL": np.bool_, "FP16": np.float16, "FP64": np.float64,
-               "UINT32": np.uint32, "UINT64": np.uint64, "BYTES": np.object_}
+ELEMENT_TYPES = {
+    "FP32": 1, "UINT8": 2, "INT8": 3, "UINT16": 4, "INT16": 5, "INT32": 6, "INT64": 7, "BYTES": 8, "BOOL": 9,
+    "FP16": 10, "FP64": 11, "UINT32": 12, "UINT64": 13, "BF16": 16
+}
+NUMPY_TYPES = {
+    "FP32": np.float32, "UINT8": np.uint8, "INT8": np.int8, "UINT16": np.uint16, "INT16": np.int16, "INT32": np.int32,
+    "INT64": np.int64, "BOOL": np.bool_, "FP16": np.float16, "FP64": np.float64, "UINT32": np.uint32,
+    "UINT64": np.uint64, "BYTES": np.object_
+}
 FLOAT, INT, STRING, TENSOR, GRAPH, INTS = 1, 2, 3, 4, 5, 7
 
 
@@ -47,8 +51,9 @@ def tensor(name, array, datatype=None):
 def external_tensor(name, shape, location, length=None, offset=None):
     """An FP32 TensorProto whose data lies in the file `location`."""
     entries = {"location": location, "offset": offset, "length": length}
-    data = b"".join(message(13, message(1, key) + message(2, str(value)))
-                    for key, value in entries.items() if value is not None)
+    data = b"".join(
+        message(13,
+                message(1, key) + message(2, str(value))) for key, value in entries.items() if value is not None)
     return b"".join(number(1, dim) for dim in shape) + number(2, 1) + message(8, name) + data + number(14, 1)
 
 

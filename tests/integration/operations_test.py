@@ -142,10 +142,13 @@ class Repository(OperationsTest):
         self.ask(server, 4, "polled")
         path = self.repository / "bias/1/model.onnx"
         path.write_bytes(b"no model")
-        until(lambda: any(entry["name"] == "bias" and entry["reason"] for entry in server.call("POST", "/v2/repository/index").json()), "the failure is in the index")
+        until(
+            lambda: any(entry["name"] == "bias" and entry["reason"]
+                        for entry in server.call("POST", "/v2/repository/index").json()), "the failure is in the index")
         self.ask(server, 1)
         models.place(self.repository, "bias", models.bias(9))
-        until(lambda: server.call("POST", "/v2/models/bias/infer", GOOD_BODY).json()["outputs"][0]["data"][0] == 10, "the mended model is served")
+        until(lambda: server.call("POST", "/v2/models/bias/infer", GOOD_BODY).json()["outputs"][0]["data"][0] == 10,
+              "the mended model is served")
         self.assertEqual(server.call("POST", "/v2/repository/models/bias/unload", b"").status, 503)
 
     def test_explicit_mode_loads_what_it_is_told(self):
@@ -191,14 +194,17 @@ class Repository(OperationsTest):
         models.place(self.repository, "bias", models.bias(99), "007")  # Not a version.
         models.place(self.repository, "bias", models.bias(99), "x4")
         config = self.repository / "bias/config.pbtxt"
-        for policy, expected in (("", ["10"]), ("version_policy { latest { num_versions: 2 } }", ["3", "10"]), ("version_policy { all {} }", ["1", "2", "3", "10"]), ("version_policy { specific { versions: [1, 3] } }", ["1", "3"])):
+        for policy, expected in (("", ["10"]), ("version_policy { latest { num_versions: 2 } }",
+                                                ["3", "10"]), ("version_policy { all {} }", ["1", "2", "3", "10"]),
+                                 ("version_policy { specific { versions: [1, 3] } }", ["1", "3"])):
             config.write_text(policy)
             server = self.start(self.repository)
             self.assertEqual(sorted(self.versions(server), key=int), expected)
             self.ask(server, int(expected[-1]))
             for version in expected:
                 answer = server.call("POST", f"/v2/models/bias/versions/{version}/infer", GOOD_BODY)
-                self.assertEqual((answer.json()["model_version"], answer.json()["outputs"][0]["data"][0]), (version, 1 + int(version)))
+                self.assertEqual((answer.json()["model_version"], answer.json()["outputs"][0]["data"][0]),
+                                 (version, 1 + int(version)))
             server.stop()
 
     def test_several_repositories(self):
@@ -209,7 +215,10 @@ class Repository(OperationsTest):
         self.ask(server, 6, "second")
 
     def test_configured_slo_and_queue(self):
-        models.place(self.repository, "strict", models.slow(), config='parameters { key: "slo_ms" value { string_value: "0.001" } }')
+        models.place(self.repository,
+                     "strict",
+                     models.slow(),
+                     config='parameters { key: "slo_ms" value { string_value: "0.001" } }')
         server = self.start(self.repository)
         body = slow_body(10).replace(b"/models/slow/", b"/models/strict/")
         with Connection(server.http_port) as connection:
@@ -247,7 +256,11 @@ class Starting(OperationsTest):
         ports = ("--http-port", "0", "--grpc-port", "0", "--metrics-port", "0")
         for flag in ("--http-address", "--grpc-address", "--metrics-address"):
             for address in ("0.0.0.0", "::", "192.0.2.1"):
-                self.fails(2, flag, "--token-file", "--insecure", flags=("--model-repository", str(self.repository), *ports, flag, address))
+                self.fails(2,
+                           flag,
+                           "--token-file",
+                           "--insecure",
+                           flags=("--model-repository", str(self.repository), *ports, flag, address))
         server = self.start(self.repository, "--http-address", "0.0.0.0", "--insecure")
         self.ask(server)
 
@@ -257,13 +270,20 @@ class Starting(OperationsTest):
             holder.listen()
             port = holder.getsockname()[1]
             for flag in ("--http-port", "--grpc-port", "--metrics-port"):
-                ports = [part for name in ("--http-port", "--grpc-port", "--metrics-port") for part in (name, str(port if name == flag else 0))]
+                ports = [
+                    part for name in ("--http-port", "--grpc-port", "--metrics-port")
+                    for part in (name, str(port if name == flag else 0))
+                ]
                 self.fails(1, str(port), "use", flags=("--model-repository", str(self.repository), *ports))
 
     def test_missing_files_are_named(self):
         base = ("--http-port", "0", "--grpc-port", "0", "--metrics-port", "0", "--model-repository")
-        for code, flags in (((1, 2), (*base, "/nonexistent/models")), ((1, 2), (*base, str(self.repository), "--ort-library", "/nonexistent/lib.so")), ((1, 2), (*base, str(self.repository), "--token-file", "/nonexistent/tokens")),
-                            ((1, 2), (*base, str(self.repository), "--tls-cert", "/nonexistent/c", "--tls-key", "/nonexistent/k")), ((1, 2), (*base, str(self.repository), "--ports-file", "/nonexistent/x"))):
+        for code, flags in (((1, 2), (*base, "/nonexistent/models")),
+                            ((1, 2), (*base, str(self.repository), "--ort-library", "/nonexistent/lib.so")),
+                            ((1, 2), (*base, str(self.repository), "--token-file", "/nonexistent/tokens")),
+                            ((1, 2), (*base, str(self.repository), "--tls-cert", "/nonexistent/c", "--tls-key",
+                                      "/nonexistent/k")), ((1, 2), (*base, str(self.repository), "--ports-file",
+                                                                    "/nonexistent/x"))):
             done = tandem("serve", *flags)
             self.assertIn(done.returncode, code, done.stderr)
             self.assertIn("/nonexistent", done.stderr)
@@ -289,7 +309,8 @@ class Starting(OperationsTest):
 class Logs(OperationsTest):
     def test_json_lines_are_json(self):
         models.place(self.repository, "corrupt", models.bias()).write_bytes(b"nonsense \"quoted\" \xff")
-        server = self.start(self.repository, "--log-format", "json", "--log-level", "debug", "--model-control-mode", "explicit", "--load-model", "*")
+        server = self.start(self.repository, "--log-format", "json", "--log-level", "debug", "--model-control-mode",
+                            "explicit", "--load-model", "*")
         self.ask(server)
         for name in ("x%0ay", "%22quoted%22", "%F0%9F%98%80", "%ff"):
             server.call("POST", f"/v2/repository/models/{name}/load", b"")
@@ -307,7 +328,8 @@ class Logs(OperationsTest):
 
     def test_nobody_forges_a_line(self):
         server = self.start(self.repository, "--model-control-mode", "explicit")
-        server.call("POST", "/v2/repository/models/bias/load", json.dumps({"parameters": {"config": "{\n2026-01-01T00:00:00.000 error forged"}}).encode())
+        server.call("POST", "/v2/repository/models/bias/load",
+                    json.dumps({"parameters": {"config": "{\n2026-01-01T00:00:00.000 error forged"}}).encode())
         server.stop()
         for line in server.log().splitlines():
             self.assertRegex(line, r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+ \w+ ")

@@ -1,4 +1,4 @@
-"""The real perf_analyzer, out of tritonclient's wheel, measures the server: HTTP and gRPC, with and without shared memory."""
+"""The real perf_analyzer, out of tritonclient's wheel, measures the server in all the ways it has."""
 import csv
 import os
 import pathlib
@@ -32,8 +32,18 @@ class PerfAnalyzer(SharedServerTest):
         report = self.folder / "report.csv"
         url = self.server.grpc if protocol == "grpc" else self.server.http
         before = int(self.server.statistics(model)["inference_count"])
-        command = [self.program, "-m", model, "-u", url, "-i", protocol, "--measurement-mode", "count_windows", "--measurement-request-count", "20", "--stability-percentage", "999", "--max-trials", "20", "-f", report, *options]
-        done = subprocess.run([str(part) for part in command], capture_output=True, text=True, env=self.environment, timeout=2 * PATIENCE, cwd=self.folder, stdin=subprocess.DEVNULL)
+        command = [
+            self.program, "-m", model, "-u", url, "-i", protocol, "--measurement-mode", "count_windows",
+            "--measurement-request-count", "20", "--stability-percentage", "999", "--max-trials", "20", "-f", report,
+            *options
+        ]
+        done = subprocess.run([str(part) for part in command],
+                              capture_output=True,
+                              text=True,
+                              env=self.environment,
+                              timeout=2 * PATIENCE,
+                              cwd=self.folder,
+                              stdin=subprocess.DEVNULL)
         output = done.stdout + done.stderr
         self.assertEqual(done.returncode, 0, output)
         for word in ("Failed", "failed", "error:", "Error"):
@@ -57,7 +67,15 @@ class PerfAnalyzer(SharedServerTest):
         for protocol in ("http", "grpc"):
             for mode in ("--sync", "--async"):
                 with self.subTest(protocol=protocol, mode=mode):
-                    self.measure("add_sub", mode, "--shared-memory", "system", "--output-shared-memory-size", "4096", "--concurrency-range", "2", protocol=protocol)
+                    self.measure("add_sub",
+                                 mode,
+                                 "--shared-memory",
+                                 "system",
+                                 "--output-shared-memory-size",
+                                 "4096",
+                                 "--concurrency-range",
+                                 "2",
+                                 protocol=protocol)
         self.assertEqual(self.server.call("GET", "/v2/systemsharedmemory/status").json(), [], "regions are left behind")
 
     def test_measures_batches_and_a_model_without(self):
@@ -69,10 +87,12 @@ class PerfAnalyzer(SharedServerTest):
         self.measure("mlp", "--async", "--streaming", "--concurrency-range", "4", protocol="grpc")
 
     def test_measures_at_a_rate_and_reads_the_metrics(self):
-        self.measure("mlp", "--request-rate-range", "50", "--collect-metrics", "--metrics-url", f"127.0.0.1:{self.server.metrics_port}/metrics")
+        self.measure("mlp", "--request-rate-range", "50", "--collect-metrics", "--metrics-url",
+                     f"127.0.0.1:{self.server.metrics_port}/metrics")
 
     def test_sends_what_a_file_holds(self):
         data = self.folder / "data.json"
-        data.write_text('{"data": [{"x": [%s]}, {"x": [%s]}]}' % (",".join("1.5" for _ in range(64)), ",".join("-2.5" for _ in range(64))))
+        data.write_text('{"data": [{"x": [%s]}, {"x": [%s]}]}' %
+                        (",".join("1.5" for _ in range(64)), ",".join("-2.5" for _ in range(64))))
         for protocol in ("http", "grpc"):
             self.measure("mlp", "--input-data", data, "--shape", "x:64", protocol=protocol)

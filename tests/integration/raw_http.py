@@ -8,8 +8,8 @@ import numpy as np
 import models
 from tandem_server import Answer, PATIENCE, SharedServerTest
 
-GOOD_BODY = json.dumps({"id": "good", "inputs": [
-    {"name": "x", "shape": [1, 4], "datatype": "FP32", "data": [1, 2, 3, 4]}]}).encode()
+GOOD_BODY = json.dumps(
+    {"id": "good", "inputs": [{"name": "x", "shape": [1, 4], "datatype": "FP32", "data": [1, 2, 3, 4]}]}).encode()
 INFER = "/v2/models/bias/infer"
 # Client mistakes, and what cannot be done now or here. Never 500.
 REFUSALS = {400, 401, 404, 405, 408, 409, 411, 413, 414, 415, 431, 499, 501, 503, 505}
@@ -31,7 +31,6 @@ def chunked(body_bytes, headers=()):
 
 class Connection:
     """A socket to the server that reads whole answers."""
-
     def __init__(self, port, receive_buffer=None, timeout=PATIENCE):
         self.socket = socket.socket()
         if receive_buffer:
@@ -94,7 +93,6 @@ class Connection:
 
 class HostileTest(SharedServerTest):
     """Tests that send what they should not."""
-
     @classmethod
     def fill(cls, repository):
         for name in ("bias", "add_sub", "reciprocal", "gather"):
@@ -120,7 +118,8 @@ class HostileTest(SharedServerTest):
         text = json.loads(answer.body.decode("utf-8"))["error"]
         self.assertTrue(0 < len(text) < 1500, f"{label}: a message of {len(text)} characters")
         for word in words:
-            self.assertTrue(any(choice.lower() in text.lower() for choice in word.split("|")), f"{label}: {word} not in {text}")
+            self.assertTrue(any(choice.lower() in text.lower() for choice in word.split("|")),
+                            f"{label}: {word} not in {text}")
         if answer.status == 503:
             self.assertRegex(answer.headers.get("Retry-After", ""), r"^\d+$", label)
         return text
@@ -158,7 +157,9 @@ def floats(*values):
 
 def slow_body(steps, **parameters):
     """A request that computes for `steps` steps of some ten microseconds."""
-    document = {"inputs": [{"name": "x", "shape": [1, 256], "datatype": "FP32", "parameters": {"binary_data_size": 1024}},
-                           {"name": "steps", "shape": [1], "datatype": "INT64", "data": [steps]}], "parameters": parameters}
+    document = {
+        "inputs": [{"name": "x", "shape": [1, 256], "datatype": "FP32", "parameters": {"binary_data_size": 1024}},
+                   {"name": "steps", "shape": [1], "datatype": "INT64", "data": [steps]}], "parameters": parameters
+    }
     body, header = binary_body(document, floats(*[0.5] * 256))
     return request(body, "/v2/models/slow/infer", headers=[header])

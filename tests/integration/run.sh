@@ -1,6 +1,7 @@
 #!/bin/bash
 # Runs the integration tests inside the environment (./tandem shell -- tests/integration/run.sh …):
-#   run.sh [MODULE…] [-k PATTERN]     all modules, or those named (hostile_http_test, or hostile for all that begin so)
+#   run.sh [MODULE…] [-k PATTERN]
+# All modules, or those named: hostile_http_test, or hostile for all that begin so; only tests whose names match PATTERN.
 # TANDEM_BINARY names the program to test; by default that of the release preset.
 set -euo pipefail
 
@@ -21,7 +22,8 @@ folder_for() {
 }
 
 make_venv() {
-  python3 -m venv "$1" && "$1/bin/python" -m pip install --quiet --no-deps --only-binary :all: -r "$HERE/requirements.txt"
+  python3 -m venv "$1" &&
+    "$1/bin/python" -m pip install --quiet --no-deps --only-binary :all: -r "$HERE/requirements.txt"
 }
 
 make_perf_analyzer() {
@@ -49,19 +51,22 @@ provide() {
   exec {fd}>&-
 }
 
+# modules_like BEGINNING: the test modules that begin so, one a line.
+modules_like() { (cd "$HERE" && find . -maxdepth 1 -name "$1*_test.py" | sed 's/^\.\///; s/\.py$//' | sort); }
+
 modules=() options=()
 while (($# > 0)); do
   case $1 in
     -k) options+=("$1" "${2:?-k needs a pattern}") && shift ;;
     *)
-      found=$(cd "$HERE" && find . -maxdepth 1 -name "$1*_test.py" -o -maxdepth 1 -name "$1.py" | sed 's/^\.\///; s/\.py$//' | sort)
+      found=$(modules_like "${1%_test}")
       [[ -n $found ]] || die "no module is called $1, or begins so"
       mapfile -t -O "${#modules[@]}" modules <<<"$found"
       ;;
   esac
   shift
 done
-((${#modules[@]} > 0)) || mapfile -t modules < <(cd "$HERE" && find . -maxdepth 1 -name '*_test.py' | sed 's/^\.\///; s/\.py$//' | sort)
+((${#modules[@]} > 0)) || mapfile -t modules < <(modules_like "")
 
 VENV=$(folder_for venv requirements.txt)
 provide "$VENV" make_venv

@@ -29,7 +29,6 @@ def until(condition, what, seconds=PATIENCE):
 
 class Answer:
     """An HTTP answer."""
-
     def __init__(self, status, headers, body):
         self.status, self.headers, self.body = status, headers, body
 
@@ -46,15 +45,16 @@ class Answer:
 
 class Server:
     """One `tandem serve` on ports of its own. Use as a context manager, or stop() it."""
-
     def __init__(self, repository, *flags, open_files=None, environment=None, wait=True, tls=None):
         self.folder = tempfile.TemporaryDirectory(prefix="tandem-server-")
         folder = pathlib.Path(self.folder.name)
         self.log_file = folder / "log"
         self.tls = tls
         self.ports_file = folder / "ports"
-        command = [BINARY, "serve", "--model-repository", repository, "--http-port", "0", "--grpc-port", "0",
-                   "--metrics-port", "0", "--ports-file", self.ports_file, *flags]
+        command = [
+            BINARY, "serve", "--model-repository", repository, "--http-port", "0", "--grpc-port", "0", "--metrics-port",
+            "0", "--ports-file", self.ports_file, *flags
+        ]
         settings = {key: value for key, value in os.environ.items() if not key.startswith("TANDEM_")}
         settings.setdefault("TSAN_OPTIONS", "ignore_noninstrumented_modules=1:halt_on_error=1")
         settings.update(environment or {})
@@ -64,8 +64,12 @@ class Server:
                 resource.setrlimit(resource.RLIMIT_NOFILE, (open_files, open_files))
 
         with open(self.log_file, "wb") as log:
-            self.process = subprocess.Popen([str(part) for part in command], stdout=log, stderr=log, cwd=folder,
-                                            env=settings, preexec_fn=limit)
+            self.process = subprocess.Popen([str(part) for part in command],
+                                            stdout=log,
+                                            stderr=log,
+                                            cwd=folder,
+                                            env=settings,
+                                            preexec_fn=limit)
         try:
             if wait:
                 self.wait_ports()
@@ -191,8 +195,12 @@ def tandem(*arguments, environment=None, timeout=PATIENCE):
     """Runs the program to its end."""
     settings = {key: value for key, value in os.environ.items() if not key.startswith("TANDEM_")}
     settings.update(environment or {})
-    return subprocess.run([str(BINARY), *map(str, arguments)], capture_output=True, text=True, timeout=timeout,
-                          env=settings, stdin=subprocess.DEVNULL)
+    return subprocess.run([str(BINARY), *map(str, arguments)],
+                          capture_output=True,
+                          text=True,
+                          timeout=timeout,
+                          env=settings,
+                          stdin=subprocess.DEVNULL)
 
 
 class TandemTest(unittest.TestCase):

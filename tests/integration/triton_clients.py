@@ -12,10 +12,14 @@ import tritonclient.http.aio
 from tritonclient.utils import InferenceServerException
 
 METHOD_ARGUMENTS = {
-    "deflate": {"http": {"request_compression_algorithm": "deflate", "response_compression_algorithm": "deflate"},
-                "grpc": {"compression_algorithm": "deflate"}},
-    "gzip": {"http": {"request_compression_algorithm": "gzip", "response_compression_algorithm": "gzip"},
-             "grpc": {"compression_algorithm": "gzip"}},
+    "deflate": {
+        "http": {"request_compression_algorithm": "deflate", "response_compression_algorithm": "deflate"},
+        "grpc": {"compression_algorithm": "deflate"}
+    },
+    "gzip": {
+        "http": {"request_compression_algorithm": "gzip", "response_compression_algorithm": "gzip"},
+        "grpc": {"compression_algorithm": "gzip"}
+    },
 }
 # The plugin calls change the client alone; the body calls are static and tried with the raw body.
 NOT_REMOTE = {"plugin", "register_plugin", "unregister_plugin"}
@@ -28,12 +32,14 @@ class Client:
         self.protocol = "grpc" if self.is_grpc else "http"
         # The tensor classes of the asyncio modules are those of the others.
         self.tensors = tritonclient.grpc if self.is_grpc else tritonclient.http
-        module = {"http": tritonclient.http, "grpc": tritonclient.grpc, "http.aio": tritonclient.http.aio,
-                  "grpc.aio": tritonclient.grpc.aio}[kind]
+        module = {
+            "http": tritonclient.http, "grpc": tritonclient.grpc, "http.aio": tritonclient.http.aio,
+            "grpc.aio": tritonclient.grpc.aio
+        }[kind]
         url = server.grpc if self.is_grpc else server.http
         self.loop = asyncio.new_event_loop() if self.is_asyncio else None
-        self.inner = self._wait(self._make(module, url, options)) if self.is_asyncio else (
-            module.InferenceServerClient(url, **options))
+        self.inner = self._wait(self._make(module, url, options)) if self.is_asyncio else (module.InferenceServerClient(
+            url, **options))
         self.called = set()
 
     @staticmethod
@@ -55,7 +61,8 @@ class Client:
         return call
 
     def remote_calls(self):
-        return {name for name, value in inspect.getmembers(self.inner, callable) if not name.startswith("_")} - NOT_REMOTE
+        return {name
+                for name, value in inspect.getmembers(self.inner, callable) if not name.startswith("_")} - NOT_REMOTE
 
     def close(self):
         self._wait(self.inner.close())
@@ -78,8 +85,8 @@ class Client:
         return made
 
     def output(self, name, binary=True, classes=0, shared=None):
-        made = (self.tensors.InferRequestedOutput(name, class_count=classes) if self.is_grpc else
-                self.tensors.InferRequestedOutput(name, binary_data=binary, class_count=classes))
+        made = (self.tensors.InferRequestedOutput(name, class_count=classes)
+                if self.is_grpc else self.tensors.InferRequestedOutput(name, binary_data=binary, class_count=classes))
         if shared:
             made.set_shared_memory(*shared)
         return made
@@ -90,7 +97,9 @@ class Client:
 
 def status_of(error: InferenceServerException):
     """The error's code as HTTP has it."""
-    codes = {"StatusCode.INVALID_ARGUMENT": "400", "StatusCode.NOT_FOUND": "404", "StatusCode.UNAVAILABLE": "503",
-             "StatusCode.UNIMPLEMENTED": "501", "StatusCode.FAILED_PRECONDITION": "409",
-             "StatusCode.DEADLINE_EXCEEDED": "503"}
+    codes = {
+        "StatusCode.INVALID_ARGUMENT": "400", "StatusCode.NOT_FOUND": "404", "StatusCode.UNAVAILABLE": "503",
+        "StatusCode.UNIMPLEMENTED": "501", "StatusCode.FAILED_PRECONDITION": "409",
+        "StatusCode.DEADLINE_EXCEEDED": "503"
+    }
     return codes.get(error.status(), error.status())

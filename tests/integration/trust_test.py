@@ -20,15 +20,19 @@ def openssl(*arguments):
 
 class Certificates:
     """A CA, and certificates of it for a server and a client; and another CA with a client of its own."""
-
     def __init__(self, folder):
         self.folder = folder
         for ca in ("ca", "other"):
-            openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", f"/CN={ca}", "-addext", "keyUsage=critical,keyCertSign", "-keyout", self[f"{ca}.key"], "-out", self[f"{ca}.pem"])
+            openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+                    "-subj", f"/CN={ca}", "-addext", "keyUsage=critical,keyCertSign", "-keyout", self[f"{ca}.key"],
+                    "-out", self[f"{ca}.pem"])
         for name, ca in (("server", "ca"), ("client", "ca"), ("stranger", "other")):
-            openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", f"/CN={name}", "-keyout", self[f"{name}.key"], "-out", self[f"{name}.csr"])
-            (folder / "names").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\nauthorityKeyIdentifier=keyid\nkeyUsage=digitalSignature\n")
-            openssl("x509", "-req", "-days", "2", "-in", self[f"{name}.csr"], "-CA", self[f"{ca}.pem"], "-CAkey", self[f"{ca}.key"], "-CAcreateserial", "-extfile", folder / "names", "-out", self[f"{name}.pem"])
+            openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", f"/CN={name}",
+                    "-keyout", self[f"{name}.key"], "-out", self[f"{name}.csr"])
+            (folder / "names").write_text(
+                "subjectAltName=DNS:localhost,IP:127.0.0.1\nauthorityKeyIdentifier=keyid\nkeyUsage=digitalSignature\n")
+            openssl("x509", "-req", "-days", "2", "-in", self[f"{name}.csr"], "-CA", self[f"{ca}.pem"], "-CAkey",
+                    self[f"{ca}.key"], "-CAcreateserial", "-extfile", folder / "names", "-out", self[f"{name}.pem"])
 
     def __getitem__(self, name):
         return self.folder / name
@@ -55,7 +59,10 @@ class TrustTest(TandemTest):
         cls.tls_flags = ("--tls-cert", cls.certificates["server.pem"], "--tls-key", cls.certificates["server.key"])
 
     def https(self, server, context, path="/v2/models/bias/infer", body=GOOD_BODY, headers=None, port=None):
-        connection = http.client.HTTPSConnection("localhost", port or server.http_port, context=context, timeout=PATIENCE)
+        connection = http.client.HTTPSConnection("localhost",
+                                                 port or server.http_port,
+                                                 context=context,
+                                                 timeout=PATIENCE)
         try:
             connection.request("POST" if body else "GET", path, body, headers or {})
             answer = connection.getresponse()
@@ -64,8 +71,10 @@ class TrustTest(TandemTest):
             connection.close()
 
     def channel(self, server, client=None, ca="ca"):
-        keys = (self.certificates.read(f"{client}.key"), self.certificates.read(f"{client}.pem")) if client else (None, None)
-        channel = grpc.secure_channel(f"localhost:{server.grpc_port}", grpc.ssl_channel_credentials(self.certificates.read(f"{ca}.pem"), *keys))
+        keys = (self.certificates.read(f"{client}.key"), self.certificates.read(f"{client}.pem")) if client else (None,
+                                                                                                                  None)
+        channel = grpc.secure_channel(f"localhost:{server.grpc_port}",
+                                      grpc.ssl_channel_credentials(self.certificates.read(f"{ca}.pem"), *keys))
         self.addCleanup(channel.close)
         return service_pb2_grpc.GRPCInferenceServiceStub(channel)
 
@@ -80,7 +89,8 @@ class Tls(TrustTest):
         server = self.start(self.repository, *self.tls_flags, tls=True)
         status, body, _ = self.https(server, self.certificates.context())
         self.assertEqual(status, 200, body)
-        self.assertEqual(self.https(server, self.certificates.context(), "/metrics", None, port=server.metrics_port)[0], 200)
+        self.assertEqual(
+            self.https(server, self.certificates.context(), "/metrics", None, port=server.metrics_port)[0], 200)
         for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
             self.assertEqual(self.https(server, self.certificates.context(minimum=version, maximum=version))[0], 200)
         self.assertTrue(self.channel(server).ServerLive(service_pb2.ServerLiveRequest(), timeout=PATIENCE).live)
@@ -90,17 +100,22 @@ class Tls(TrustTest):
 
     def test_tritonclient_over_tls(self):
         server = self.start(self.repository, *self.tls_flags, tls=True)
-        client = tritonclient.http.InferenceServerClient(f"localhost:{server.http_port}", ssl=True, ssl_options={"ca_certs": str(self.certificates["ca.pem"])})
+        client = tritonclient.http.InferenceServerClient(f"localhost:{server.http_port}",
+                                                         ssl=True,
+                                                         ssl_options={"ca_certs": str(self.certificates["ca.pem"])})
         self.assertTrue(client.is_server_ready())
         client.close()
-        client = tritonclient.grpc.InferenceServerClient(f"localhost:{server.grpc_port}", ssl=True, root_certificates=str(self.certificates["ca.pem"]))
+        client = tritonclient.grpc.InferenceServerClient(f"localhost:{server.grpc_port}",
+                                                         ssl=True,
+                                                         root_certificates=str(self.certificates["ca.pem"]))
         self.assertTrue(client.is_server_ready())
         client.close()
 
     def test_what_is_no_tls_is_let_go(self):
         server = self.start(self.repository, *self.tls_flags, "--header-timeout-secs", "0.5", tls=True)
         before = server.open_files()
-        for data in (b"GET /v2 HTTP/1.1\r\nHost: x\r\n\r\n", b"\x16\x03\x01\xff\xff" + bytes(1000), bytes(range(256)) * 10, b"\x16\x03\x01"):
+        for data in (b"GET /v2 HTTP/1.1\r\nHost: x\r\n\r\n", b"\x16\x03\x01\xff\xff" + bytes(1000),
+                     bytes(range(256)) * 10, b"\x16\x03\x01"):
             for port in (server.http_port, server.metrics_port, server.grpc_port):
                 with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as sock:
                     sock.sendall(data)
@@ -124,7 +139,8 @@ class Tls(TrustTest):
     def test_only_clients_with_a_certificate_of_the_ca(self):
         server = self.start(self.repository, *self.tls_flags, "--tls-client-ca", self.certificates["ca.pem"], tls=True)
         self.assertEqual(self.https(server, self.certificates.context("client"))[0], 200)
-        self.assertTrue(self.channel(server, "client").ServerLive(service_pb2.ServerLiveRequest(), timeout=PATIENCE).live)
+        self.assertTrue(
+            self.channel(server, "client").ServerLive(service_pb2.ServerLiveRequest(), timeout=PATIENCE).live)
         for client in (None, "stranger"):
             for port in (server.http_port, server.metrics_port):
                 with self.assertRaises((ssl.SSLError, OSError, http.client.HTTPException), msg=f"{client} on {port}"):
@@ -132,15 +148,24 @@ class Tls(TrustTest):
             self.assertGrpcFails(self.channel(server, client))
 
     def test_a_client_ca_lets_it_listen_to_everyone(self):
-        server = self.start(self.repository, *self.tls_flags, "--tls-client-ca", self.certificates["ca.pem"], "--http-address", "0.0.0.0", tls=True)
+        server = self.start(self.repository,
+                            *self.tls_flags,
+                            "--tls-client-ca",
+                            self.certificates["ca.pem"],
+                            "--http-address",
+                            "0.0.0.0",
+                            tls=True)
         self.assertEqual(self.https(server, self.certificates.context("client"))[0], 200)
 
     def test_wrong_certificates_stop_the_start(self):
-        base = ("serve", "--model-repository", self.repository, "--http-port", "0", "--grpc-port", "0", "--metrics-port", "0")
+        base = ("serve", "--model-repository", self.repository, "--http-port", "0", "--grpc-port", "0",
+                "--metrics-port", "0")
         junk = self.folder / "junk.pem"
         junk.write_text("no certificate")
-        for flags in (("--tls-cert", junk, "--tls-key", self.certificates["server.key"]), ("--tls-cert", self.certificates["server.pem"], "--tls-key", junk),
-                      ("--tls-cert", self.certificates["server.pem"], "--tls-key", self.certificates["client.key"]), (*self.tls_flags, "--tls-client-ca", junk)):
+        for flags in (("--tls-cert", junk, "--tls-key", self.certificates["server.key"]),
+                      ("--tls-cert", self.certificates["server.pem"], "--tls-key",
+                       junk), ("--tls-cert", self.certificates["server.pem"], "--tls-key",
+                               self.certificates["client.key"]), (*self.tls_flags, "--tls-client-ca", junk)):
             done = tandem(*base, *flags)
             self.assertIn(done.returncode, (1, 2), done.stderr)
             self.assertRegex(done.stderr, r"(?i)certificate|key|pem|tls")
@@ -151,7 +176,14 @@ class Tokens(TrustTest):
         super().setUp()
         file = self.folder / "tokens"
         file.write_text("# who may ask\nfirst-token\n\nsecond.token=\n")
-        self.server = self.start(self.repository, "--token-file", file, "--model-control-mode", "explicit", "--load-model", "*", wait=False)
+        self.server = self.start(self.repository,
+                                 "--token-file",
+                                 file,
+                                 "--model-control-mode",
+                                 "explicit",
+                                 "--load-model",
+                                 "*",
+                                 wait=False)
         self.server.wait_ports()
         until(lambda: self.server.call("GET", "/v2/health/ready").status == 200, "the server is ready")
 
@@ -164,9 +196,14 @@ class Tokens(TrustTest):
             self.assertEqual(self.call(f"Bearer {token}").status, 200)
             self.assertEqual(self.call(f"bearer {token}").status, 200)
             self.assertEqual(self.call(f"Bearer {token}", "/metrics", None, self.server.metrics_port).status, 200)
-        wrong = [None, "", "Bearer", "Bearer ", "Bearer first-toke", "Bearer first-token2", "Bearer FIRST-TOKEN", "first-token", "Basic first-token", "Bearer # who may ask", "Bearer " + "x" * 10_000]
+        wrong = [
+            None, "", "Bearer", "Bearer ", "Bearer first-toke", "Bearer first-token2", "Bearer FIRST-TOKEN",
+            "first-token", "Basic first-token", "Bearer # who may ask", "Bearer " + "x" * 10_000
+        ]
         for authorization in wrong:
-            for path, body in (("/v2/models/bias/infer", GOOD_BODY), ("/v2", None), ("/v2/models/bias", None), ("/metrics", None), ("/v2/repository/index", b""), ("/v2/repository/models/bias/unload", b""), ("/v2/nonsense", None),
+            for path, body in (("/v2/models/bias/infer", GOOD_BODY), ("/v2", None), ("/v2/models/bias", None),
+                               ("/metrics", None), ("/v2/repository/index", b""), ("/v2/repository/models/bias/unload",
+                                                                                   b""), ("/v2/nonsense", None),
                                ("/v2/health/live/../../models/bias", None), ("/v2/logging", b"{}")):
                 answer = self.call(authorization, path, body)
                 self.assertEqual(answer.status, 401, f"{authorization} {path}: {answer}")
@@ -185,12 +222,21 @@ class Tokens(TrustTest):
         with grpc.insecure_channel(self.server.grpc) as channel:
             stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
             right = [("authorization", "Bearer first-token")]
-            self.assertEqual(stub.ServerMetadata(service_pb2.ServerMetadataRequest(), metadata=right, timeout=PATIENCE).name, "tandem")
-            for metadata in ([], [("authorization", "Bearer nonsense")], [("authorization", "")], [("authorization", "first-token")]):
-                calls = [lambda m=metadata: stub.ServerMetadata(service_pb2.ServerMetadataRequest(), metadata=m, timeout=PATIENCE),
-                         lambda m=metadata: stub.ModelInfer(service_pb2.ModelInferRequest(model_name="bias"), metadata=m, timeout=PATIENCE),
-                         lambda m=metadata: stub.RepositoryModelUnload(service_pb2.RepositoryModelUnloadRequest(model_name="bias"), metadata=m, timeout=PATIENCE),
-                         lambda m=metadata: list(stub.ModelStreamInfer(iter([service_pb2.ModelInferRequest(model_name="bias")]), metadata=m, timeout=PATIENCE))]
+            self.assertEqual(
+                stub.ServerMetadata(service_pb2.ServerMetadataRequest(), metadata=right, timeout=PATIENCE).name,
+                "tandem")
+            for metadata in ([], [("authorization", "Bearer nonsense")], [("authorization", "")], [("authorization",
+                                                                                                    "first-token")]):
+                calls = [
+                    lambda m=metadata: stub.ServerMetadata(
+                        service_pb2.ServerMetadataRequest(), metadata=m, timeout=PATIENCE), lambda m=metadata: stub.
+                    ModelInfer(service_pb2.ModelInferRequest(model_name="bias"), metadata=m, timeout=PATIENCE),
+                    lambda m=metadata: stub.RepositoryModelUnload(
+                        service_pb2.RepositoryModelUnloadRequest(model_name="bias"), metadata=m, timeout=PATIENCE),
+                    lambda m=metadata: list(
+                        stub.ModelStreamInfer(
+                            iter([service_pb2.ModelInferRequest(model_name="bias")]), metadata=m, timeout=PATIENCE))
+                ]
                 for call in calls:
                     with self.assertRaises(grpc.RpcError) as caught:
                         call()
@@ -217,6 +263,7 @@ class Tokens(TrustTest):
         for text in ("", "\n\n", "# only a comment\n", "two words\n", "x" * 5000 + "\n"):
             file = self.folder / "wrong"
             file.write_text(text)
-            done = tandem("serve", "--model-repository", self.repository, "--token-file", file, "--http-port", "0", "--grpc-port", "0", "--metrics-port", "0")
+            done = tandem("serve", "--model-repository", self.repository, "--token-file", file, "--http-port", "0",
+                          "--grpc-port", "0", "--metrics-port", "0")
             self.assertIn(done.returncode, (1, 2), done.stderr)
             self.assertIn("--token-file", done.stderr)
