@@ -1,5 +1,3 @@
-#include <signal.h>
-
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -11,6 +9,8 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include <signal.h>
 
 #include "loadgen/infer_request_bytes.h"
 #include "loadgen/run.h"
@@ -74,7 +74,8 @@ Status MeasureAlone(Sample& sample, int port) {
                 failures.empty() ? "no request finished" : failures.begin()->first);
   }
   sample.alone = report.models[0].latency.Percentile(50);
-  std::printf("  %-12s %6.1f ms alone\n", sample.name.c_str(), std::chrono::duration<double, std::milli>(sample.alone).count());
+  std::printf("  %-12s %6.1f ms alone\n", sample.name.c_str(),
+              std::chrono::duration<double, std::milli>(sample.alone).count());
   return {};
 }
 
@@ -85,12 +86,10 @@ loadgen::LoadSpec PlanLoad(const std::vector<Sample>& samples, const DemoOptions
   const nanoseconds slo = std::max<nanoseconds>(std::chrono::milliseconds(50), 4 * all);
   loadgen::LoadSpec spec{.port = port, .models = {}, .duration = nanoseconds(std::llround(options.seconds * 1e9))};
   for (const Sample& sample : samples) {
-    const double rate = options.load / static_cast<double>(samples.size()) /
-                        std::chrono::duration<double>(sample.alone).count();
-    spec.models.push_back({.model = sample.name,
-                           .request = sample.request,
-                           .arrivals = loadgen::ArrivalSpec::Poisson(rate),
-                           .slo = slo});
+    const double rate =
+        options.load / static_cast<double>(samples.size()) / std::chrono::duration<double>(sample.alone).count();
+    spec.models.push_back(
+        {.model = sample.name, .request = sample.request, .arrivals = loadgen::ArrivalSpec::Poisson(rate), .slo = slo});
   }
   return spec;
 }
@@ -156,14 +155,21 @@ Result<int> Demo(const DemoOptions& options) {
 void AddDemoCommand(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("demo", "Serve sample models, send them load, and show how they do");
   auto o = std::make_shared<DemoOptions>();
-  command->add_option("--seconds", o->seconds, "How long to send load")->check(CLI::Range(1.0, 86400.0))->capture_default_str();
+  command->add_option("--seconds", o->seconds, "How long to send load")
+      ->check(CLI::Range(1.0, 86400.0))
+      ->capture_default_str();
   command->add_option("--models", o->models, "Which of the sample models")->delimiter(',')->capture_default_str();
-  command->add_option("--load", o->load, "Share of the device's time to ask for")->check(CLI::Range(0.01, 10.0))->capture_default_str();
+  command->add_option("--load", o->load, "Share of the device's time to ask for")
+      ->check(CLI::Range(0.01, 10.0))
+      ->capture_default_str();
   command->add_option("--samples", o->samples, "Folder of the sample models")->capture_default_str();
   command->add_option("--json", o->json_file, "Write the report to this file");
-  command->footer("Examples:\n  tandem demo\n  tandem demo --seconds 30 --models squeezenet,densenet121 --json report.json");
+  command->footer(
+      "Examples:\n  tandem demo\n  tandem demo --seconds 30 --models squeezenet,densenet121 --json report.json");
   command->callback([o, &exit_code] {
     SetUpLog(LogLevel::kWarning, LogFormat::kText);
+    // Each line as it comes, also in a pipe.
+    std::setvbuf(stdout, nullptr, _IOLBF, 0);
     ::signal(SIGINT, [](int) { interrupted = true; });
     ::signal(SIGTERM, [](int) { interrupted = true; });
     const Result<int> done = Demo(*o);
