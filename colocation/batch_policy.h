@@ -12,13 +12,13 @@ namespace tandem {
 // run with the first.
 struct BatchSnapshot {
   const BatchSettings& settings;
-  std::span<const std::int64_t> sizes;        // Elements of each request. Not empty.
-  std::chrono::nanoseconds oldest_wait{0};    // How long the longest waiting of them has been queued.
+  std::span<const std::int64_t> sizes;      // Elements of each request. Not empty.
+  std::chrono::nanoseconds oldest_wait{0};  // How long the longest waiting of them has been queued.
 };
 
 struct BatchDecision {
-  std::size_t take = 0;               // Run the first `take` requests now; 0: wait.
-  std::chrono::nanoseconds wait{0};   // When take is 0: decide again after this long at the latest.
+  std::size_t take = 0;              // Run the first `take` requests now; 0: wait.
+  std::chrono::nanoseconds wait{0};  // When take is 0: decide again after this long at the latest.
 };
 
 // Work-conserving unless the configuration asks for a delay: takes as many requests as fit. With a delay, waits for a

@@ -216,7 +216,9 @@ void Dispatcher::RunTogether(std::vector<WorkItem>& items, const std::vector<Mon
   }
   Result<std::vector<std::vector<Tensor>>> split =
       ran ? SplitOutputs(items, *ran) : std::unexpected(std::move(ran).error());
-  InferTiming timing{.queue = {}, .compute_input = ready - start, .compute_infer = computed - ready,
+  InferTiming timing{.queue = {},
+                     .compute_input = ready - start,
+                     .compute_infer = computed - ready,
                      .compute_output = clock_.Now() - computed};
   if (split) {
     servable->statistics().RecordExecution(static_cast<std::uint64_t>(batch), timing, clock_.WallNow());

@@ -15,7 +15,7 @@
 namespace tandem {
 
 struct DispatcherOptions {
-  int workers = 1;               // Runs under way at once on this device.
+  int workers = 1;  // Runs under way at once on this device.
   std::size_t max_queued = 8192;
   // Told of every run: model, elements. Called on a worker; may be empty.
   std::function<void(const Servable&, std::int64_t batch)> on_batch;

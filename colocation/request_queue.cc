@@ -44,6 +44,8 @@ std::vector<RequestQueue::Entry> RequestQueue::TakeAll() {
   return all;
 }
 
-std::size_t RequestQueue::size(const Servable& servable) const { return Waiting(servable).size(); }
+std::size_t RequestQueue::size(const Servable& servable) const {
+  return Waiting(servable).size();
+}
 
 }  // namespace tandem

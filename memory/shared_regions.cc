@@ -1,13 +1,13 @@
 #include "memory/shared_regions.h"
 
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
-#include <utility>
 
 namespace tandem {
 namespace {
@@ -37,7 +37,9 @@ Status CheckKey(std::string_view key) {
 SharedRegion::SharedRegion(std::string name, std::string key, std::uint64_t offset, std::uint64_t byte_size, int fd)
     : name_(std::move(name)), key_(std::move(key)), offset_(offset), byte_size_(byte_size), fd_(fd) {}
 
-SharedRegion::~SharedRegion() { ::close(fd_); }
+SharedRegion::~SharedRegion() {
+  ::close(fd_);
+}
 
 Result<std::shared_ptr<const SharedRegion>> SharedRegion::Open(std::string name, std::string key, std::uint64_t offset,
                                                                std::uint64_t byte_size) {
@@ -46,8 +48,7 @@ Result<std::shared_ptr<const SharedRegion>> SharedRegion::Open(std::string name,
   if (fd < 0) {
     return Invalid("shared-memory region '{}': cannot open key '{}': {}", name, key, std::strerror(errno));
   }
-  std::shared_ptr<const SharedRegion> region(
-      new SharedRegion(std::move(name), std::move(key), offset, byte_size, fd));
+  std::shared_ptr<const SharedRegion> region(new SharedRegion(std::move(name), std::move(key), offset, byte_size, fd));
   struct stat info{};
   if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
     return Invalid("shared-memory region '{}': key '{}' is not a shared-memory object", region->name(), region->key());

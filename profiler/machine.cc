@@ -1,7 +1,5 @@
 #include "profiler/machine.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <cmath>
 #include <fstream>
@@ -9,6 +7,8 @@
 #include <sstream>
 #include <string>
 #include <vector>
+
+#include <sched.h>
 
 namespace tandem {
 namespace {
@@ -41,8 +41,8 @@ bool HasController(const Membership& m, std::string_view name) {
   return false;
 }
 
-// The folders of a group and its ancestors below the mount of its hierarchy. A container often sees its own group as the
-// mount's root although /proc names the path outside: the mount itself is always among them.
+// The folders of a group and its ancestors below the mount of its hierarchy. A container often sees its own group as
+// the mount's root although /proc names the path outside: the mount itself is always among them.
 std::vector<fs::path> GroupFolders(const fs::path& mount, const std::string& path) {
   std::vector<fs::path> folders = {mount};
   fs::path folder = mount;

@@ -9,11 +9,12 @@ int main(int argc, char** argv) {
   CLI::App app{"tandem: a model server that keeps every SLO and trains in what is left over"};
   app.name("tandem");
   app.require_subcommand(1);
-  app.footer("Examples:\n"
-             "  tandem demo\n"
-             "  tandem serve --model-repository models\n"
-             "  tandem infer squeezenet\n"
-             "Each command has its own --help.");
+  app.footer(
+      "Examples:\n"
+      "  tandem demo\n"
+      "  tandem serve --model-repository models\n"
+      "  tandem infer squeezenet\n"
+      "Each command has its own --help.");
   int exit_code = kDone;
   ReadServeOptionsFromFile(app);
   AddServeCommand(app, exit_code);

@@ -16,7 +16,9 @@ CancelToken::Registration& CancelToken::Registration::operator=(Registration&& o
   return *this;
 }
 
-CancelToken::Registration::~Registration() { Release(); }
+CancelToken::Registration::~Registration() {
+  Release();
+}
 
 void CancelToken::Registration::Release() {
   if (token_ == nullptr) return;

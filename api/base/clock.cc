@@ -7,9 +7,13 @@ const RealClock& RealClock::Instance() {
   return clock;
 }
 
-MonotonicTime RealClock::Now() const { return std::chrono::steady_clock::now(); }
+MonotonicTime RealClock::Now() const {
+  return std::chrono::steady_clock::now();
+}
 
-WallTime RealClock::WallNow() const { return std::chrono::system_clock::now(); }
+WallTime RealClock::WallNow() const {
+  return std::chrono::system_clock::now();
+}
 
 MonotonicTime FakeClock::Now() const {
   MutexLock lock(mu_);

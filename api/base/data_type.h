@@ -9,7 +9,20 @@ namespace tandem {
 
 // The element types of the Open Inference Protocol. kBytes elements have no fixed size.
 enum class DataType : std::uint8_t {
-  kBool, kUint8, kUint16, kUint32, kUint64, kInt8, kInt16, kInt32, kInt64, kFp16, kFp32, kFp64, kBf16, kBytes,
+  kBool,
+  kUint8,
+  kUint16,
+  kUint32,
+  kUint64,
+  kInt8,
+  kInt16,
+  kInt32,
+  kInt64,
+  kFp16,
+  kFp32,
+  kFp64,
+  kBf16,
+  kBytes,
 };
 
 inline constexpr int kDataTypeCount = 14;

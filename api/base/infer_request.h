@@ -43,7 +43,7 @@ struct InferRequest {
   std::vector<RequestedOutput> outputs;  // Empty: all outputs.
   bool binary_output = false;            // REST only: `binary_data_output`.
 
-  std::uint64_t priority = 0;                       // 1 is the highest; 0 the model's default.
+  std::uint64_t priority = 0;                        // 1 is the highest; 0 the model's default.
   std::optional<std::chrono::microseconds> timeout;  // As the request says, from arrival.
   std::optional<std::chrono::microseconds> slo;      // As parameter `slo_ms` or the header says, from arrival.
 

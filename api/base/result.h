@@ -29,11 +29,11 @@ template <typename... Args>
 }  // namespace tandem
 
 // Hands an error to the caller: TANDEM_TRY(CheckName(name));
-#define TANDEM_TRY(expression)                                                          \
-  do {                                                                                  \
-    if (auto tandem_status = (expression); !tandem_status) {                            \
-      return std::unexpected(std::move(tandem_status).error());                         \
-    }                                                                                   \
+#define TANDEM_TRY(expression)                                  \
+  do {                                                          \
+    if (auto tandem_status = (expression); !tandem_status) {    \
+      return std::unexpected(std::move(tandem_status).error()); \
+    }                                                           \
   } while (false)
 
 #define TANDEM_CONCAT_INNER(a, b) a##b
@@ -42,9 +42,9 @@ template <typename... Args>
 // Names the value or hands the error to the caller: TANDEM_ASSIGN(auto config, ReadConfig(path));
 #define TANDEM_ASSIGN(declaration, expression) \
   TANDEM_ASSIGN_INNER(TANDEM_CONCAT(tandem_result_, __LINE__), declaration, expression)
-#define TANDEM_ASSIGN_INNER(result, declaration, expression)  \
-  auto result = (expression);                                 \
-  if (!result) {                                              \
-    return std::unexpected(std::move(result).error());        \
-  }                                                           \
+#define TANDEM_ASSIGN_INNER(result, declaration, expression) \
+  auto result = (expression);                                \
+  if (!result) {                                             \
+    return std::unexpected(std::move(result).error());       \
+  }                                                          \
   declaration = std::move(*result)

@@ -13,7 +13,8 @@ std::string ShapeText(std::span<const std::int64_t> shape) {
 }
 
 Result<std::int64_t> ElementCount(std::span<const std::int64_t> shape) {
-  if (shape.size() > kMaxRank) return Invalid("shape has {} dimensions; at most {} are allowed", shape.size(), kMaxRank);
+  if (shape.size() > kMaxRank)
+    return Invalid("shape has {} dimensions; at most {} are allowed", shape.size(), kMaxRank);
   std::int64_t count = 1;
   bool empty = false;
   for (const std::int64_t dim : shape) {

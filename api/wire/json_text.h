@@ -14,8 +14,8 @@ void AppendJsonString(std::string_view text, std::string& out);
 
 [[nodiscard]] std::string JsonString(std::string_view text);
 
-// Whether the text is exactly one JSON value: UTF-8, strict numbers, nested at most 64 levels deep. kInvalidArgument says
-// what is wrong. For readers that are laxer than the standard.
+// Whether the text is exactly one JSON value: UTF-8, strict numbers, nested at most 64 levels deep. kInvalidArgument
+// says what is wrong. For readers that are laxer than the standard.
 [[nodiscard]] Status CheckJson(std::string_view text);
 
 [[nodiscard]] bool IsValidUtf8(std::string_view text);

@@ -35,7 +35,8 @@ char* WriteNumber(T value, char* at) {
       return at + token.size();
     }
     // Shortest would be "-0", which readers take for the integer 0 and so lose the sign.
-    if (value == 0 && std::signbit(value)) [[unlikely]] return std::ranges::copy(std::string_view("-0.0"), at).out;
+    if (value == 0 && std::signbit(value)) [[unlikely]]
+      return std::ranges::copy(std::string_view("-0.0"), at).out;
   }
   return std::to_chars(at, at + kNumberChars, value).ptr;
 }

@@ -11,7 +11,9 @@
 namespace tandem {
 namespace {
 
-bool IsCopied(const ExternalTensor& tensor) { return tensor.main_initializer && tensor.byte_size > 0; }
+bool IsCopied(const ExternalTensor& tensor) {
+  return tensor.main_initializer && tensor.byte_size > 0;
+}
 
 }  // namespace
 

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <onnxruntime/onnxruntime_c_api.h>
-
 #include <filesystem>
 #include <span>
 #include <vector>
+
+#include <onnxruntime/onnxruntime_c_api.h>
 
 #include "api/base/buffer.h"
 #include "api/base/result.h"

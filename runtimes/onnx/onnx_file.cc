@@ -19,8 +19,8 @@ constexpr std::size_t kMaxText = 1 << 20;
 constexpr std::size_t kMaxPath = 4096;
 
 // Bits per element by TensorProto.DataType; 0 for strings and unknown types.
-constexpr std::array<int, 24> kElementBits = {0,  32, 8,  8,  16, 16,  32, 64, 0, 8, 16, 64,
-                                              32, 64, 64, 128, 16, 8, 8,  8,  8, 4, 4, 4};
+constexpr std::array<int, 24> kElementBits = {0,  32, 8,  8,   16, 16, 32, 64, 0, 8, 16, 64,
+                                              32, 64, 64, 128, 16, 8,  8,  8,  8, 4, 4,  4};
 
 // One visit of a whole model. The numbers below are the field numbers of onnx.proto.
 class OnnxWalker {

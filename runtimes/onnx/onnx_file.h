@@ -18,7 +18,7 @@ struct ExternalTensor {
   std::uint64_t byte_size = 0;  // Of the tensor, by type and shape; 0 for strings.
   std::string location;         // As the model says, unchecked.
   std::uint64_t offset = 0;
-  std::uint64_t length = 0;         // 0: as many bytes as the tensor has.
+  std::uint64_t length = 0;       // 0: as many bytes as the tensor has.
   bool main_initializer = false;  // An initializer of the main graph, not of a subgraph or an attribute.
 };
 

@@ -1,8 +1,5 @@
 #include "runtimes/onnx/ort_environment.h"
 
-#include <onnxruntime/onnxruntime_c_api.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -11,6 +8,9 @@
 #include <sstream>
 #include <string>
 #include <utility>
+
+#include <onnxruntime/onnxruntime_c_api.h>
+#include <unistd.h>
 
 #include "profiler/machine.h"
 #include "runtimes/onnx/ort_status.h"
@@ -100,11 +100,11 @@ Status OrtEnvironment::Start(const EnvironmentOptions& options) {
   TANDEM_TRY(CheckOrt(ort, ort.SetGlobalIntraOpNumThreads(raw, options.intra_op_threads), "thread count"));
   TANDEM_TRY(CheckOrt(ort, ort.SetGlobalInterOpNumThreads(raw, 1), "thread count"));
   TANDEM_TRY(CheckOrt(ort, ort.SetGlobalSpinControl(raw, options.spin ? 1 : 0), "spin setting"));
-  TANDEM_TRY(CheckOrt(ort,
-                      ort.CreateEnvWithCustomLoggerAndGlobalThreadPools(
-                          &ForwardLog, const_cast<LogFunction*>(&log_), ORT_LOGGING_LEVEL_WARNING, "tandem", raw,
-                          &env_),
-                      "start of the environment"));
+  TANDEM_TRY(
+      CheckOrt(ort,
+               ort.CreateEnvWithCustomLoggerAndGlobalThreadPools(&ForwardLog, const_cast<LogFunction*>(&log_),
+                                                                 ORT_LOGGING_LEVEL_WARNING, "tandem", raw, &env_),
+               "start of the environment"));
   TANDEM_TRY(CheckOrt(ort, ort.DisableTelemetryEvents(env_), "telemetry setting"));
   TANDEM_TRY(RegisterArena(options.max_activation_bytes > 0 ? options.max_activation_bytes : HalfOfMemory()));
   return StartTrimmer();
@@ -120,9 +120,9 @@ Status OrtEnvironment::StartTrimmer() {
   const OrtPtr<OrtSessionOptions> options(raw, {ort.ReleaseSessionOptions});
   TANDEM_TRY(CheckOrt(ort, ort.DisablePerSessionThreads(raw), "session options"));
   TANDEM_TRY(CheckOrt(ort, ort.AddSessionConfigEntry(raw, "session.use_env_allocators", "1"), "session options"));
-  TANDEM_TRY(CheckOrt(
-      ort, ort.CreateSessionFromArray(env_, kSmallestModel.data(), kSmallestModel.size(), raw, &trimmer_),
-      "first session"));
+  TANDEM_TRY(CheckOrt(ort,
+                      ort.CreateSessionFromArray(env_, kSmallestModel.data(), kSmallestModel.size(), raw, &trimmer_),
+                      "first session"));
   for (std::string line; std::getline(capture.text(), line);) {
     if (line.empty() || line.starts_with("Schema error: Trying to register schema")) continue;
     Log(log_, OrtSeverity::kWarning, line);

@@ -1,13 +1,13 @@
 #include "runtimes/onnx/ort_library.h"
 
-#include <dlfcn.h>
-#include <onnxruntime/onnxruntime_c_api.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <optional>
 #include <utility>
+
+#include <dlfcn.h>
+#include <onnxruntime/onnxruntime_c_api.h>
 
 #include "runtimes/onnx/ort_status.h"
 
@@ -102,10 +102,11 @@ Result<std::unique_ptr<const OrtLibrary>> OrtLibrary::Open(const std::string& pa
                 version, kOldestOrtApi, kAdvice);
   }
   TANDEM_ASSIGN(auto providers, ReadProviders(*api));
-  return std::unique_ptr<const OrtLibrary>(
-      new OrtLibrary(api, api_version, version, file, std::move(providers)));
+  return std::unique_ptr<const OrtLibrary>(new OrtLibrary(api, api_version, version, file, std::move(providers)));
 }
 
-bool OrtLibrary::HasProvider(std::string_view ort_name) const { return std::ranges::contains(providers_, ort_name); }
+bool OrtLibrary::HasProvider(std::string_view ort_name) const {
+  return std::ranges::contains(providers_, ort_name);
+}
 
 }  // namespace tandem

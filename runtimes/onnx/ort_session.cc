@@ -118,13 +118,12 @@ Result<std::unique_ptr<InferenceSession>> OnnxSession::Load(std::shared_ptr<cons
     if (!error.message.starts_with(prefix)) error.message = prefix + ": " + error.message;
     return std::unexpected(std::move(error));
   }
-  TANDEM_ASSIGN(SessionSignature signature,
-                ReadSignature(api, session->get(), spec.name, spec.optional_inputs));
+  TANDEM_ASSIGN(SessionSignature signature, ReadSignature(api, session->get(), spec.name, spec.optional_inputs));
   OrtMemoryInfo* raw = nullptr;
   TANDEM_TRY(CheckOrt(api, api.CreateCpuMemoryInfo(OrtArenaAllocator, OrtMemTypeDefault, &raw), "memory kind"));
   OrtPtr<OrtMemoryInfo> cpu(raw, {api.ReleaseMemoryInfo});
-  return std::unique_ptr<InferenceSession>(new OnnxSession(std::move(environment), spec.name, std::move(*session),
-                                                           std::move(cpu), std::move(signature)));
+  return std::unique_ptr<InferenceSession>(
+      new OnnxSession(std::move(environment), spec.name, std::move(*session), std::move(cpu), std::move(signature)));
 }
 
 Result<std::vector<Tensor>> OnnxSession::Run(std::span<const Tensor> inputs, std::span<const std::string> outputs,
@@ -240,8 +239,8 @@ std::optional<OrtFailure> OnnxSession::Execute(RunSlot& slot, CancelToken& cance
   return slot.Run(session_.get());
 }
 
-void OnnxSession::DropWrongPlans(std::span<const std::string> outputs,
-                                 const std::vector<std::optional<Shape>>& planned, bool all, const RunSlot& slot) {
+void OnnxSession::DropWrongPlans(std::span<const std::string> outputs, const std::vector<std::optional<Shape>>& planned,
+                                 bool all, const RunSlot& slot) {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (!planned[i]) continue;
     const auto actual = slot.OutputShape(i);

@@ -1,13 +1,13 @@
 #pragma once
 
-#include <onnxruntime/onnxruntime_c_api.h>
-
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include <onnxruntime/onnxruntime_c_api.h>
 
 #include "api/base/inference_session.h"
 #include "api/base/mutex.h"
@@ -22,8 +22,8 @@ namespace tandem {
 // An ONNX model on ONNX Runtime. Made by CreateSession, called by the dispatcher. Thread-safe.
 class OnnxSession final : public InferenceSession {
  public:
-  [[nodiscard]] static Result<std::unique_ptr<InferenceSession>> Load(
-      std::shared_ptr<const OrtEnvironment> environment, const SessionSpec& spec);
+  [[nodiscard]] static Result<std::unique_ptr<InferenceSession>> Load(std::shared_ptr<const OrtEnvironment> environment,
+                                                                      const SessionSpec& spec);
 
   [[nodiscard]] const ModelSignature& signature() const override { return signature_; }
   [[nodiscard]] Result<std::vector<Tensor>> Run(std::span<const Tensor> inputs, std::span<const std::string> outputs,

@@ -11,7 +11,9 @@ namespace {
 
 constexpr std::size_t kMessageLimit = 400;
 
-bool Contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+bool Contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
 
 // ONNX Runtime's exceptions begin with "./path/file.cc:12 function(…) condition was false. " and may end with a
 // stack trace: of no use to the person who sent the request.
@@ -36,8 +38,7 @@ std::string WithoutSourceLocation(std::string text) {
 
 bool IsOutOfMemory(std::string_view message) {
   static constexpr std::array<std::string_view, 6> kSigns = {
-      "bad_alloc",     "Failed to allocate memory", "Available memory of",
-      "out of memory", "Integer overflow",          "SafeInt"};
+      "bad_alloc", "Failed to allocate memory", "Available memory of", "out of memory", "Integer overflow", "SafeInt"};
   return std::ranges::any_of(kSigns, [&](std::string_view sign) { return Contains(message, sign); });
 }
 
@@ -57,17 +58,18 @@ Status CheckOrt(const OrtApi& api, OrtStatus* status, std::string_view what) {
   return {};
 }
 
-Error LoadError(const OrtFailure& failure, std::string_view model) {
+Error LoadError(const OrtFailure& failure, std::string_view file) {
   ErrorCode code = ErrorCode::kInvalidArgument;
   if (failure.code == ORT_NO_SUCHFILE) code = ErrorCode::kNotFound;
   if (failure.code == ORT_NOT_IMPLEMENTED) code = ErrorCode::kUnsupported;
   if (IsOutOfMemory(failure.message)) code = ErrorCode::kTooLarge;
-  return {code, std::format("model '{}' could not be loaded: {}", model, failure.message)};
+  return {code, std::format("'{}' could not be loaded: {}", file, failure.message)};
 }
 
 Error RunError(const OrtFailure& failure, std::string_view model) {
   ErrorCode code = ErrorCode::kInternal;
-  if (failure.code == ORT_INVALID_ARGUMENT || Contains(failure.message, "Non-zero status code returned while running")) {
+  if (failure.code == ORT_INVALID_ARGUMENT ||
+      Contains(failure.message, "Non-zero status code returned while running")) {
     code = ErrorCode::kInvalidArgument;
   }
   if (IsOutOfMemory(failure.message)) code = ErrorCode::kTooLarge;

@@ -1,11 +1,11 @@
 #pragma once
 
-#include <onnxruntime/onnxruntime_c_api.h>
-
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include <onnxruntime/onnxruntime_c_api.h>
 
 #include "api/base/result.h"
 
@@ -32,10 +32,10 @@ struct OrtFailure {
 // For calls that only fail by our own mistake: kInternal, naming `what`.
 [[nodiscard]] Status CheckOrt(const OrtApi& api, OrtStatus* status, std::string_view what);
 
-// The error of a model that could not be loaded. `model` is its name for people.
-[[nodiscard]] Error LoadError(const OrtFailure& failure, std::string_view model);
+// The error of a model file that could not be loaded.
+[[nodiscard]] Error LoadError(const OrtFailure& failure, std::string_view file);
 
-// The error of a run. What the given data made impossible is the client's mistake, not ours.
+// The error of a run of the model of that name. What the given data made impossible is the client's mistake, not ours.
 [[nodiscard]] Error RunError(const OrtFailure& failure, std::string_view model);
 
 // True when the failure says that a bound output has another shape than the one computed.

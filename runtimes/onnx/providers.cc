@@ -28,7 +28,9 @@ constexpr std::array<ProviderFacts, 4> kProviders = {{
     {ProviderKind::kTensorRt, "tensorrt", "TensorrtExecutionProvider", kGpuAdvice},
 }};
 
-const ProviderFacts& Facts(ProviderKind kind) { return kProviders[static_cast<std::size_t>(kind)]; }
+const ProviderFacts& Facts(ProviderKind kind) {
+  return kProviders[static_cast<std::size_t>(kind)];
+}
 
 // Names and values as the C API wants them; borrows from the map.
 struct OptionArrays {
@@ -115,7 +117,9 @@ std::string Joined(const std::vector<std::string>& names) {
 
 }  // namespace
 
-std::string_view ProviderName(ProviderKind kind) { return Facts(kind).name; }
+std::string_view ProviderName(ProviderKind kind) {
+  return Facts(kind).name;
+}
 
 Result<ProviderKind> ParseProvider(std::string_view name) {
   for (const ProviderFacts& facts : kProviders) {
@@ -123,16 +127,18 @@ Result<ProviderKind> ParseProvider(std::string_view name) {
   }
   if (name == "dnnl") return ProviderKind::kOneDnn;
   if (name == "trt") return ProviderKind::kTensorRt;
-  return Invalid("unknown execution provider '{}'; the choices are cpu, onednn, cuda and tensorrt", Readable(name, 100));
+  return Invalid("unknown execution provider '{}'; the choices are cpu, onednn, cuda and tensorrt",
+                 Readable(name, 100));
 }
 
 Status AppendProviders(const OrtLibrary& library, const SessionSpec& spec, OrtSessionOptions* options) {
   for (const ProviderSpec& provider : spec.providers) {
     const ProviderFacts& facts = Facts(provider.kind);
     if (!library.HasProvider(facts.ort_name)) {
-      return Fail(ErrorCode::kUnsupported,
-                  "model '{}' asks for the execution provider '{}', which ONNX Runtime {} ({}) does not have; it has {}; {}",
-                  spec.name, facts.name, library.version(), library.path(), Joined(library.providers()), facts.advice);
+      return Fail(
+          ErrorCode::kUnsupported,
+          "model '{}' asks for the execution provider '{}', which ONNX Runtime {} ({}) does not have; it has {}; {}",
+          spec.name, facts.name, library.version(), library.path(), Joined(library.providers()), facts.advice);
     }
     const Target target{library, spec, provider, options};
     switch (provider.kind) {

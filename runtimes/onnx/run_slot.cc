@@ -92,8 +92,8 @@ Status RunSlot::AddInput(const char* name, const Tensor& tensor) {
   input_names_.reserve(input_names_.size() + 1);
   input_values_.reserve(input_values_.size() + 1);
   input_bytes_.push_back(tensor.data.view);
-  auto value = tensor.type == DataType::kBytes ? BindStrings(tensor)
-                                               : BindBytes(tensor, UsableData(tensor), tensor.data.size());
+  auto value =
+      tensor.type == DataType::kBytes ? BindStrings(tensor) : BindBytes(tensor, UsableData(tensor), tensor.data.size());
   if (!value) return std::unexpected(std::move(value).error());
   input_names_.push_back(name);
   input_values_.push_back(*value);
@@ -112,11 +112,11 @@ Status RunSlot::AddOutput(const char* name, DataType type, Shape shape, std::siz
   planned.buffer = AlignedBuffer(byte_size);
   planned.shape = std::move(shape);
   WriteMarks(planned.buffer);
-  return CheckOrt(api_,
-                  api_.CreateTensorWithDataAsOrtValue(cpu_, planned.buffer.data(), byte_size, planned.shape.data(),
-                                                      planned.shape.size(), ElementTypeOf(type),
-                                                      &output_values_.back()),
-                  "output tensor");
+  return CheckOrt(
+      api_,
+      api_.CreateTensorWithDataAsOrtValue(cpu_, planned.buffer.data(), byte_size, planned.shape.data(),
+                                          planned.shape.size(), ElementTypeOf(type), &output_values_.back()),
+      "output tensor");
 }
 
 void RunSlot::ClearOutputs() {

@@ -1,12 +1,12 @@
 #pragma once
 
-#include <onnxruntime/onnxruntime_c_api.h>
-
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
+
+#include <onnxruntime/onnxruntime_c_api.h>
 
 #include "api/base/buffer.h"
 #include "api/base/result.h"
@@ -25,7 +25,8 @@ class RunSlot {
   RunSlot(const RunSlot&) = delete;
   RunSlot& operator=(const RunSlot&) = delete;
 
-  // Binds an input; `tensor` stays alive until Clear(). Copies only what is misaligned, BYTES, and BOOL that is not 0/1.
+  // Binds an input; `tensor` stays alive until Clear(). Copies only what is misaligned, BYTES, and BOOL that is not
+  // 0/1.
   [[nodiscard]] Status AddInput(const char* name, const Tensor& tensor);
   // Adds an output that ONNX Runtime allocates.
   void AddOutput(const char* name);

@@ -1,10 +1,10 @@
 #include "runtimes/onnx/session_factory.h"
 
-#include <malloc.h>
-
 #include <exception>
 #include <new>
 #include <utility>
+
+#include <malloc.h>
 
 #include "runtimes/onnx/ort_session.h"
 #include "runtimes/onnx/plan_session.h"

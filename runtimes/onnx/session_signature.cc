@@ -162,13 +162,14 @@ std::optional<DataType> DataTypeOf(ONNXTensorElementDataType type) {
   return std::nullopt;
 }
 
-ONNXTensorElementDataType ElementTypeOf(DataType type) { return kTypes[static_cast<std::size_t>(type)].ort; }
+ONNXTensorElementDataType ElementTypeOf(DataType type) {
+  return kTypes[static_cast<std::size_t>(type)].ort;
+}
 
 Result<SessionSignature> ReadSignature(const OrtApi& api, const OrtSession* session, const std::string& model,
                                        const std::vector<std::string>& optional_inputs) {
   const ValueGroup inputs{"input", api.SessionGetInputCount, api.SessionGetInputName, api.SessionGetInputTypeInfo};
-  const ValueGroup outputs{"output", api.SessionGetOutputCount, api.SessionGetOutputName,
-                           api.SessionGetOutputTypeInfo};
+  const ValueGroup outputs{"output", api.SessionGetOutputCount, api.SessionGetOutputName, api.SessionGetOutputTypeInfo};
   const ValueGroup defaults{"input", api.SessionGetOverridableInitializerCount,
                             api.SessionGetOverridableInitializerName, api.SessionGetOverridableInitializerTypeInfo};
   SignatureReader reader(api, session, model);

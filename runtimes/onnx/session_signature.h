@@ -1,10 +1,10 @@
 #pragma once
 
-#include <onnxruntime/onnxruntime_c_api.h>
-
 #include <optional>
 #include <string>
 #include <vector>
+
+#include <onnxruntime/onnxruntime_c_api.h>
 
 #include "api/base/model_signature.h"
 #include "api/base/result.h"

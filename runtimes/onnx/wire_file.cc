@@ -1,14 +1,14 @@
 #include "runtimes/onnx/wire_file.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
 #include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace tandem {
 namespace {
@@ -16,7 +16,9 @@ namespace {
 constexpr std::size_t kWindow = 64 * 1024;
 constexpr std::uint64_t kMaxFieldNumber = (1U << 29) - 1;
 
-std::string ErrnoText(int error) { return std::generic_category().message(error); }
+std::string ErrnoText(int error) {
+  return std::generic_category().message(error);
+}
 
 }  // namespace
 
@@ -34,7 +36,7 @@ Result<WireFile> WireFile::Open(const std::filesystem::path& path) {
     return Fail(errno == ENOENT || errno == ENOTDIR ? ErrorCode::kNotFound : ErrorCode::kInvalidArgument,
                 "cannot open it: {}", ErrnoText(errno));
   }
-  struct stat status {};
+  struct stat status{};
   if (fstat(file->fd, &status) != 0) return Invalid("cannot read it: {}", ErrnoText(errno));
   if (!S_ISREG(status.st_mode)) return Invalid("it is not a regular file");
   return WireFile(std::move(file), static_cast<std::uint64_t>(status.st_size));

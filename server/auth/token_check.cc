@@ -1,10 +1,10 @@
 #include "server/auth/token_check.h"
 
-#include <openssl/crypto.h>
-#include <openssl/sha.h>
-
 #include <algorithm>
 #include <fstream>
+
+#include <openssl/crypto.h>
+#include <openssl/sha.h>
 
 namespace tandem {
 namespace {
@@ -34,8 +34,8 @@ Result<TokenCheck> TokenCheck::Load(const std::filesystem::path& file) {
     line.erase(last == std::string::npos ? 0 : last + 1);
     if (line.empty() || line.starts_with('#')) continue;
     if (line.size() > kMaxTokenLength || line.contains(' ')) {
-      return Invalid("--token-file '{}' line {}: a token has no spaces and at most {} characters", file.string(), number,
-                     kMaxTokenLength);
+      return Invalid("--token-file '{}' line {}: a token has no spaces and at most {} characters", file.string(),
+                     number, kMaxTokenLength);
     }
     if (check.digests_.size() == kMaxTokens) {
       return Invalid("--token-file '{}' has more than {} tokens", file.string(), kMaxTokens);

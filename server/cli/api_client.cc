@@ -1,5 +1,8 @@
 #include "server/cli/api_client.h"
 
+#include <string_view>
+
+#include <CLI/CLI.hpp>
 #include <drogon/HttpClient.h>
 #include <drogon/HttpRequest.h>
 #include <drogon/HttpResponse.h>
@@ -9,9 +12,6 @@
 #include <trantor/utils/Logger.h>
 #include <trantor/utils/Utilities.h>
 
-#include <CLI/CLI.hpp>
-#include <string_view>
-
 namespace tandem::cli {
 namespace {
 
@@ -19,8 +19,10 @@ Error ToError(drogon::ReqResult result, const std::string& url) {
   switch (result) {
     case drogon::ReqResult::BadServerAddress:
     case drogon::ReqResult::NetworkFailure:
-      return {ErrorCode::kUnavailable, "no server answers at " + url + "; start one with `tandem serve`, or give --url"};
-    case drogon::ReqResult::Timeout: return {ErrorCode::kUnavailable, "the server at " + url + " did not answer in time"};
+      return {ErrorCode::kUnavailable,
+              "no server answers at " + url + "; start one with `tandem serve`, or give --url"};
+    case drogon::ReqResult::Timeout:
+      return {ErrorCode::kUnavailable, "the server at " + url + " did not answer in time"};
     case drogon::ReqResult::HandshakeError:
     case drogon::ReqResult::InvalidCertificate:
       return {ErrorCode::kUnavailable, "TLS with " + url + " failed: is its certificate known here?"};
@@ -137,7 +139,8 @@ void AddClientFlags(CLI::App& command, ClientOptions& options) {
   command.add_option("--url", options.url, "The server")->envname("TANDEM_URL")->capture_default_str();
   command.add_option("--token", options.token, "Bearer token")->envname("TANDEM_TOKEN");
   command.add_option("--timeout", options.timeout_secs, "Seconds to wait for an answer")
-      ->check(CLI::Range(0.001, 86400.0))->capture_default_str();
+      ->check(CLI::Range(0.001, 86400.0))
+      ->capture_default_str();
   command.add_flag("--insecure-tls", options.insecure_tls, "Accept any certificate");
 }
 

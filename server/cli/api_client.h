@@ -1,11 +1,11 @@
 #pragma once
 
-#include <json/value.h>
-
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <json/value.h>
 
 #include "api/base/result.h"
 

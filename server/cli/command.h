@@ -9,7 +9,8 @@ inline constexpr int kDone = 0;
 inline constexpr int kFailed = 1;
 inline constexpr int kUsage = 2;
 
-// Options of `serve` can stand in a file; CLI11 reads such a file only for the program as a whole, so main() calls this.
+// Options of `serve` can stand in a file; CLI11 reads such a file only for the program as a whole, so main() calls
+// this.
 void ReadServeOptionsFromFile(CLI::App& app);
 
 // Each adds one subcommand to `app`; when it is the one called, it runs inside app.parse() and sets `exit_code`, which

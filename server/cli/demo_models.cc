@@ -1,10 +1,10 @@
 #include "server/cli/demo_models.h"
 
-#include <stdlib.h>
-
 #include <cerrno>
 #include <cstring>
 #include <utility>
+
+#include <stdlib.h>
 
 namespace tandem::cli {
 

@@ -1,20 +1,22 @@
 #include "server/cli/demo_view.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <format>
+
 #include <ftxui/dom/elements.hpp>
 #include <ftxui/dom/table.hpp>
 #include <ftxui/screen/screen.hpp>
+#include <unistd.h>
 
 namespace tandem::cli {
 namespace {
 
 using loadgen::LatencyHistogram;
 
-double Ms(std::chrono::nanoseconds t) { return std::chrono::duration<double, std::milli>(t).count(); }
+double Ms(std::chrono::nanoseconds t) {
+  return std::chrono::duration<double, std::milli>(t).count();
+}
 
 using Rows = std::vector<std::vector<std::string>>;
 
@@ -63,14 +65,13 @@ void DemoView::Update(const loadgen::LoadProgress& progress) {
   Rows rows = {{" model ", " req/s ", " p50 ms ", " p99 ms ", " late ", " refused "}};
   for (std::size_t i = 0; i < models_.size(); ++i) {
     const loadgen::ModelProgress& m = progress.models[i];
-    rows.push_back({std::format(" {} ", models_[i]), std::format("{:6.0f} ", m.rate), std::format("{:7.1f} ", Ms(m.p50)),
-                    std::format("{:7.1f} ", Ms(m.p99)), std::format("{:5} ", m.counts.late),
-                    std::format("{:8} ", m.counts.rejected)});
+    rows.push_back({std::format(" {} ", models_[i]), std::format("{:6.0f} ", m.rate),
+                    std::format("{:7.1f} ", Ms(m.p50)), std::format("{:7.1f} ", Ms(m.p99)),
+                    std::format("{:5} ", m.counts.late), std::format("{:8} ", m.counts.rejected)});
   }
-  ftxui::Element view =
-      ftxui::vbox({MakeTable(std::move(rows)), ftxui::text(std::format(" {:.0f} of {:.0f} s, {} under way", elapsed,
-                                                                       Ms(progress.planned) / 1000,
-                                                                       progress.outstanding))});
+  ftxui::Element view = ftxui::vbox(
+      {MakeTable(std::move(rows)), ftxui::text(std::format(" {:.0f} of {:.0f} s, {} under way", elapsed,
+                                                           Ms(progress.planned) / 1000, progress.outstanding))});
   ftxui::Screen screen = ftxui::Screen::Create(ftxui::Dimension::Fit(view));
   ftxui::Render(screen, view);
   std::printf("%s%s", reset_.c_str(), screen.ToString().c_str());

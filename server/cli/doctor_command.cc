@@ -10,7 +10,9 @@
 namespace tandem::cli {
 namespace {
 
-void Line(const char* what, const std::string& value) { std::printf("%-18s %s\n", what, value.c_str()); }
+void Line(const char* what, const std::string& value) {
+  std::printf("%-18s %s\n", what, value.c_str());
+}
 
 void PrintProvider(const OrtLibrary& library, const char* ort_name, const char* what, const char* missing) {
   Line(what, library.HasProvider(ort_name) ? "available" : std::string("not in this library; ") + missing);

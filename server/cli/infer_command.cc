@@ -1,10 +1,10 @@
-#include <json/writer.h>
-
 #include <chrono>
 #include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include <json/writer.h>
 
 #include "api/wire/json_text.h"
 #include "server/cli/api_client.h"
@@ -40,9 +40,9 @@ Message BuildMessage(const std::vector<Tensor>& inputs, const std::vector<std::s
   message.json = R"({"inputs":[)";
   for (const Tensor& input : inputs) {
     if (&input != &inputs.front()) message.json += ',';
-    message.json += std::format(R"({{"name":{},"datatype":"{}","shape":{},"parameters":{{"binary_data_size":{}}}}})",
-                                JsonString(input.name), DataTypeName(input.type), ShapeText(input.shape),
-                                input.data.size());
+    message.json +=
+        std::format(R"({{"name":{},"datatype":"{}","shape":{},"parameters":{{"binary_data_size":{}}}}})",
+                    JsonString(input.name), DataTypeName(input.type), ShapeText(input.shape), input.data.size());
     message.bytes.append(reinterpret_cast<const char*>(input.data.view.data()), input.data.size());
   }
   message.json += R"(],"outputs":[)";
@@ -136,10 +136,11 @@ void AddInferCommand(CLI::App& app, int& exit_code) {
   command->add_option("--seed", o->seed, "Seed of random inputs");
   command->add_flag("--json", o->json, "Print the whole answer as JSON");
   AddClientFlags(*command, o->client);
-  command->footer("Examples:\n"
-                  "  tandem infer squeezenet --top 3\n"
-                  "  tandem infer squeezenet --input data_0=@image.npy\n"
-                  "  tandem infer text --input 'x=[\"hello\"]' --slo-ms 50");
+  command->footer(
+      "Examples:\n"
+      "  tandem infer squeezenet --top 3\n"
+      "  tandem infer squeezenet --input data_0=@image.npy\n"
+      "  tandem infer text --input 'x=[\"hello\"]' --slo-ms 50");
   command->callback([o, &exit_code] {
     const Status done = Infer(*o);
     if (done) return;

@@ -1,13 +1,13 @@
 #include "server/cli/infer_inputs.h"
 
-#include <json/reader.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <memory>
 #include <ranges>
 #include <utility>
+
+#include <json/reader.h>
 
 #include "api/wire/npy.h"
 #include "loadgen/infer_request_bytes.h"
@@ -19,7 +19,8 @@ Result<std::vector<TensorSpec>> ReadSpecs(const Json::Value& list) {
   std::vector<TensorSpec> specs;
   for (const Json::Value& item : list) {
     const auto type = ParseDataType(item["datatype"].asString());
-    if (!type) return Fail(ErrorCode::kInternal, "the server names the unknown datatype '{}'", item["datatype"].asString());
+    if (!type)
+      return Fail(ErrorCode::kInternal, "the server names the unknown datatype '{}'", item["datatype"].asString());
     TensorSpec spec{.name = item["name"].asString(), .type = *type, .shape = {}};
     for (const Json::Value& dim : item["shape"]) spec.shape.push_back(dim.asInt64());
     specs.push_back(std::move(spec));
@@ -165,7 +166,8 @@ Result<Tensor> MakeInput(const TensorSpec& spec, const std::vector<InputChoice>&
   }
   TensorSpec concrete = spec;
   concrete.shape = std::move(shape);
-  TANDEM_ASSIGN(std::vector<Tensor> random, loadgen::RandomInputs({.inputs = {concrete}, .outputs = {}}, {.seed = seed}));
+  TANDEM_ASSIGN(std::vector<Tensor> random,
+                loadgen::RandomInputs({.inputs = {concrete}, .outputs = {}}, {.seed = seed}));
   return std::move(random.front());
 }
 

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <json/value.h>
-
 #include <string>
 #include <vector>
+
+#include <json/value.h>
 
 #include "api/base/model_signature.h"
 #include "api/base/result.h"

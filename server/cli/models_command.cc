@@ -1,9 +1,9 @@
-#include <json/writer.h>
-
 #include <cstdio>
 #include <functional>
 #include <memory>
 #include <string>
+
+#include <json/writer.h>
 
 #include "server/cli/api_client.h"
 #include "server/cli/command.h"
@@ -58,7 +58,8 @@ Status Show(ApiClient& client, const ModelsOptions& options) {
     return {};
   }
   std::string versions;
-  for (const Json::Value& version : metadata["versions"]) versions += (versions.empty() ? "" : ", ") + version.asString();
+  for (const Json::Value& version : metadata["versions"])
+    versions += (versions.empty() ? "" : ", ") + version.asString();
   std::printf("%s (%s), versions: %s\n", metadata["name"].asCString(), metadata["platform"].asCString(),
               versions.c_str());
   PrintTensors("inputs", metadata["inputs"]);
@@ -87,10 +88,11 @@ int Run(const ModelsOptions& options, const Action& action) {
 void AddModelsCommand(CLI::App& app, int& exit_code) {
   CLI::App* models = app.add_subcommand("models", "List, show, load and unload the models of a running server");
   models->require_subcommand(1);
-  models->footer("Examples:\n"
-                 "  tandem models list\n"
-                 "  tandem models show squeezenet --json\n"
-                 "  tandem models load squeezenet      (a server in explicit mode)");
+  models->footer(
+      "Examples:\n"
+      "  tandem models list\n"
+      "  tandem models show squeezenet --json\n"
+      "  tandem models load squeezenet      (a server in explicit mode)");
   const auto add = [&](const char* name, const char* help, bool named, Action action) {
     CLI::App* command = models->add_subcommand(name, help);
     auto options = std::make_shared<ModelsOptions>();

@@ -1,6 +1,3 @@
-#include <pthread.h>
-#include <signal.h>
-
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -10,6 +7,9 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include <pthread.h>
+#include <signal.h>
 
 #include "server/cli/command.h"
 #include "server/lifecycle/server.h"
@@ -58,13 +58,14 @@ class ServeSection final : public CLI::ConfigBase {
   }
 };
 
-// CLI11 drops a value from the environment that it cannot use; an option given wrongly must not look like one not given.
+// CLI11 drops a value from the environment that it cannot use; an option given wrongly must not look like one not
+// given.
 void RefuseBadEnvironment(const CLI::App& command) {
   for (const CLI::Option* option : command.get_options()) {
     const char* value = option->get_envname().empty() ? nullptr : std::getenv(option->get_envname().c_str());
     if (value != nullptr && *value != '\0' && option->count() == 0) {
-      throw CLI::ValidationError(option->get_envname(), "the value '" + std::string(value) + "' is not valid for " +
-                                                            option->get_name());
+      throw CLI::ValidationError(option->get_envname(),
+                                 "the value '" + std::string(value) + "' is not valid for " + option->get_name());
     }
   }
 }
@@ -110,13 +111,14 @@ void AddServeCommand(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<ServeOptions>();
   AddServeFlags(*command, *options);
   command->fallthrough();
-  command->footer("Every option can also be set in the environment (--http-port is TANDEM_HTTP_PORT) and in a file\n"
-                  "(--config FILE or TANDEM_CONFIG; TOML: http-port = 8000). The command line comes first, then the\n"
-                  "file, then the environment.\n"
-                  "Examples:\n"
-                  "  tandem serve --model-repository models\n"
-                  "  tandem serve --model-repository models --model-control-mode explicit --load-model '*'\n"
-                  "  tandem serve --model-repository models --default-slo-ms 50 --log-format json");
+  command->footer(
+      "Every option can also be set in the environment (--http-port is TANDEM_HTTP_PORT) and in a file\n"
+      "(--config FILE or TANDEM_CONFIG; TOML: http-port = 8000). The command line comes first, then the\n"
+      "file, then the environment.\n"
+      "Examples:\n"
+      "  tandem serve --model-repository models\n"
+      "  tandem serve --model-repository models --model-control-mode explicit --load-model '*'\n"
+      "  tandem serve --model-repository models --default-slo-ms 50 --log-format json");
   command->callback([command, options, &exit_code] {
     RefuseBadEnvironment(*command);
     exit_code = Serve(*options);

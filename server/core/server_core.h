@@ -17,10 +17,17 @@ namespace tandem {
 struct ServerInfo {
   std::string name = "tandem";
   std::string version;
-  std::vector<std::string> extensions = {"classification",       "model_repository",     "model_repository(unload_dependents)",
-                                         "model_configuration",  "system_shared_memory", "cuda_shared_memory",
-                                         "binary_tensor_data",   "parameters",           "statistics",
-                                         "trace",                "logging"};
+  std::vector<std::string> extensions = {"classification",
+                                         "model_repository",
+                                         "model_repository(unload_dependents)",
+                                         "model_configuration",
+                                         "system_shared_memory",
+                                         "cuda_shared_memory",
+                                         "binary_tensor_data",
+                                         "parameters",
+                                         "statistics",
+                                         "trace",
+                                         "logging"};
 };
 
 // What the front ends call into: references to the parts that make up the server, and its readiness. Built by the

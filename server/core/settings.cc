@@ -8,13 +8,16 @@ namespace tandem {
 namespace {
 
 LogSettings::Values DefaultLogSettings() {
-  return {{"log_file", std::string()},       {"log_info", true},
-          {"log_warning", true},             {"log_error", true},
-          {"log_verbose_level", std::uint32_t{0}}, {"log_format", std::string("default")}};
+  return {{"log_file", std::string()},
+          {"log_info", true},
+          {"log_warning", true},
+          {"log_error", true},
+          {"log_verbose_level", std::uint32_t{0}},
+          {"log_format", std::string("default")}};
 }
 
 TraceSettings::Values DefaultTraceSettings() {
-  return {{"trace_file", {""}}, {"trace_level", {"OFF"}},  {"trace_rate", {"1000"}},
+  return {{"trace_file", {""}},    {"trace_level", {"OFF"}}, {"trace_rate", {"1000"}},
           {"trace_count", {"-1"}}, {"log_frequency", {"0"}}, {"trace_mode", {"triton"}}};
 }
 

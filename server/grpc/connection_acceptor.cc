@@ -1,5 +1,9 @@
 #include "server/grpc/connection_acceptor.h"
 
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -8,10 +12,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
-#include <utility>
 
 namespace tandem::grpc_front {
 namespace {
@@ -80,7 +80,9 @@ Result<std::unique_ptr<ConnectionAcceptor>> ConnectionAcceptor::Listen(const std
 ConnectionAcceptor::ConnectionAcceptor(int listener, int stop_event, int port, int max_connections)
     : listener_(listener), stop_event_(stop_event), port_(port), max_connections_(max_connections) {}
 
-ConnectionAcceptor::~ConnectionAcceptor() { Stop(); }
+ConnectionAcceptor::~ConnectionAcceptor() {
+  Stop();
+}
 
 void ConnectionAcceptor::Start(Hand hand) {
   hand_ = std::move(hand);

@@ -22,8 +22,8 @@ struct GrpcOptions {
   // reflection, which tells nothing but the published protocol.
   std::function<bool(std::string_view authorization)> allows;
 
-  std::size_t max_message_bytes = std::size_t{256} << 20;  // Of a request, also once decompressed.
-  std::size_t memory_quota_bytes = std::size_t{2} << 30;   // What gRPC may hold in buffers for all connections.
+  std::size_t max_message_bytes = std::size_t{256} << 20;          // Of a request, also once decompressed.
+  std::size_t memory_quota_bytes = std::size_t{2} << 30;           // What gRPC may hold in buffers for all connections.
   std::size_t max_request_bytes_under_way = std::size_t{2} << 30;  // All requests that are being worked on.
   int max_connections = 16'384;
   int max_streams_per_connection = 1'024;

@@ -1,5 +1,13 @@
 #include "server/grpc/grpc_server.h"
 
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <mutex>
+#include <sstream>
+#include <string>
+#include <utility>
+
 #include <google/protobuf/stubs/logging.h>
 #include <grpc/support/log.h>
 #include <grpc/support/time.h>
@@ -8,14 +16,6 @@
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
-
-#include <algorithm>
-#include <fstream>
-#include <limits>
-#include <mutex>
-#include <sstream>
-#include <string>
-#include <utility>
 
 #include "server/grpc/connection_acceptor.h"
 #include "server/grpc/front_end_parts.h"
@@ -33,17 +33,16 @@ constexpr int kMaxReflectionThreads = 16;
 
 constexpr std::chrono::milliseconds kLastGrace{500};
 
-// Both libraries write to standard error by default, mostly of what strangers send: a failed handshake, a string that is
-// not UTF-8. That goes to our log, at the level that nobody can flood by default.
+// Both libraries write to standard error by default, mostly of what strangers send: a failed handshake, a string that
+// is not UTF-8. That goes to our log, at the level that nobody can flood by default.
 void RouteLibraryLogs() {
   static std::once_flag once;
   std::call_once(once, [] {
     gpr_set_log_function(
         [](gpr_log_func_args* line) { LogDebug(line->message, {{"library", "grpc"}, {"file", line->file}}); });
-    google::protobuf::SetLogHandler(
-        [](google::protobuf::LogLevel, const char* file, int, const std::string& message) {
-          LogDebug(message, {{"library", "protobuf"}, {"file", file}});
-        });
+    google::protobuf::SetLogHandler([](google::protobuf::LogLevel, const char* file, int, const std::string& message) {
+      LogDebug(message, {{"library", "protobuf"}, {"file", file}});
+    });
   });
 }
 
@@ -111,7 +110,9 @@ struct GrpcServer::Parts {
 
 GrpcServer::GrpcServer(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 
-GrpcServer::~GrpcServer() { Drain(kLastGrace); }
+GrpcServer::~GrpcServer() {
+  Drain(kLastGrace);
+}
 
 Result<std::unique_ptr<GrpcServer>> GrpcServer::Start(GrpcOptions options, ServerCore& core) {
   RouteLibraryLogs();
@@ -139,7 +140,9 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::Start(GrpcOptions options, Serve
   return std::unique_ptr<GrpcServer>(new GrpcServer(std::move(parts)));
 }
 
-int GrpcServer::port() const { return parts_->acceptor->port(); }
+int GrpcServer::port() const {
+  return parts_->acceptor->port();
+}
 
 void GrpcServer::Drain(std::chrono::milliseconds grace) {
   parts_->front_end.draining.store(true, std::memory_order_release);

@@ -33,8 +33,12 @@ grpc::StatusCode ToGrpcCode(ErrorCode code) {
   return grpc::StatusCode::INTERNAL;
 }
 
-grpc::Status ToGrpcStatus(const Error& error) { return {ToGrpcCode(error.code), Cut(error.message)}; }
+grpc::Status ToGrpcStatus(const Error& error) {
+  return {ToGrpcCode(error.code), Cut(error.message)};
+}
 
-grpc::Status ToGrpcStatus(const Status& status) { return status ? grpc::Status::OK : ToGrpcStatus(status.error()); }
+grpc::Status ToGrpcStatus(const Status& status) {
+  return status ? grpc::Status::OK : ToGrpcStatus(status.error());
+}
 
 }  // namespace tandem::grpc_front

@@ -1,12 +1,12 @@
 #include "server/grpc/health_grpc_service.h"
 
-#include <grpc/support/time.h>
-#include <grpcpp/alarm.h>
-
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
+
+#include <grpc/support/time.h>
+#include <grpcpp/alarm.h>
 
 #include "api/base/mutex.h"
 #include "api/wire/json_text.h"
@@ -24,7 +24,9 @@ using Serving = health::HealthCheckResponse::ServingStatus;
 // How late a watcher may hear of a change.
 constexpr int kWatchIntervalMs = 200;
 
-bool IsKnown(const std::string& service) { return service.empty() || service == "inference.GRPCInferenceService"; }
+bool IsKnown(const std::string& service) {
+  return service.empty() || service == "inference.GRPCInferenceService";
+}
 
 Serving StatusNow(const FrontEndParts& parts) {
   return parts.Serving() ? health::HealthCheckResponse::SERVING : health::HealthCheckResponse::NOT_SERVING;

@@ -1,8 +1,5 @@
 #include "server/grpc/infer_reactors.h"
 
-#include <grpc/support/time.h>
-#include <grpcpp/server_context.h>
-
 #include <algorithm>
 #include <deque>
 #include <functional>
@@ -11,6 +8,9 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <grpc/support/time.h>
+#include <grpcpp/server_context.h>
 
 #include "api/base/mutex.h"
 #include "api/wire/grpc_infer.h"
@@ -151,8 +151,8 @@ class UnaryInfer final : public grpc::ServerUnaryReactor {
 // One ModelStreamInfer call. Every message is answered by one, in the order in which they complete. It reads on only
 // while few enough requests are unanswered, so a slow model or reader holds back the client. Owns itself until OnDone.
 //
-// Each event changes the state under the lock, decides there what to begin, and begins it outside. What has been decided
-// on is marked as under way, and the call does not end while anything is; so it is still there to begin it.
+// Each event changes the state under the lock, decides there what to begin, and begins it outside. What has been
+// decided on is marked as under way, and the call does not end while anything is; so it is still there to begin it.
 class InferStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>, public LongCall {
  public:
   InferStream(FrontEndParts& parts, grpc::CallbackServerContext& context) : parts_(parts), context_(context) {}

@@ -10,10 +10,12 @@
 //
 // Lifetime of the tensors: inputs are views into the request message, and a dispatcher may let go of them after it has
 // answered, when gRPC has long freed what belonged to the call. So the message is not the call's: it is parsed from the
-// call's bytes into a message of its own, which the tensors' Bytes own together. The call's bytes are freed once parsed.
+// call's bytes into a message of its own, which the tensors' Bytes own together. The call's bytes are freed once
+// parsed.
 namespace tandem::grpc_front {
 
-// Begins a ModelInfer call. `request` and `answer` belong to the call. The reactor belongs to gRPC until it ends itself.
+// Begins a ModelInfer call. `request` and `answer` belong to the call. The reactor belongs to gRPC until it ends
+// itself.
 [[nodiscard]] grpc::ServerUnaryReactor* StartInfer(FrontEndParts& parts, grpc::CallbackServerContext& context,
                                                    grpc::ByteBuffer& request, grpc::ByteBuffer& answer);
 

@@ -25,14 +25,13 @@ using RawModelMethods = Service::WithRawCallbackMethod_ModelReady<Service::WithR
     Service::WithRawCallbackMethod_ModelInfer<Service::WithRawCallbackMethod_ModelStreamInfer<
         Service::WithRawCallbackMethod_ModelConfig<Service::WithRawCallbackMethod_ModelStatistics<Base>>>>>>;
 template <typename Base>
-using RawServerMethods =
-    Service::WithRawCallbackMethod_ServerLive<Service::WithRawCallbackMethod_ServerReady<
-        Service::WithRawCallbackMethod_ServerMetadata<Service::WithRawCallbackMethod_RepositoryIndex<
-            Service::WithRawCallbackMethod_RepositoryModelLoad<Service::WithRawCallbackMethod_RepositoryModelUnload<
-                Service::WithRawCallbackMethod_TraceSetting<Service::WithRawCallbackMethod_LogSettings<Base>>>>>>>>;
+using RawServerMethods = Service::WithRawCallbackMethod_ServerLive<Service::WithRawCallbackMethod_ServerReady<
+    Service::WithRawCallbackMethod_ServerMetadata<Service::WithRawCallbackMethod_RepositoryIndex<
+        Service::WithRawCallbackMethod_RepositoryModelLoad<Service::WithRawCallbackMethod_RepositoryModelUnload<
+            Service::WithRawCallbackMethod_TraceSetting<Service::WithRawCallbackMethod_LogSettings<Base>>>>>>>>;
 template <typename Base>
-using RawMemoryMethods = Service::WithRawCallbackMethod_SystemSharedMemoryStatus<
-    Service::WithRawCallbackMethod_SystemSharedMemoryRegister<
+using RawMemoryMethods =
+    Service::WithRawCallbackMethod_SystemSharedMemoryStatus<Service::WithRawCallbackMethod_SystemSharedMemoryRegister<
         Service::WithRawCallbackMethod_SystemSharedMemoryUnregister<
             Service::WithRawCallbackMethod_CudaSharedMemoryStatus<
                 Service::WithRawCallbackMethod_CudaSharedMemoryRegister<
@@ -40,7 +39,9 @@ using RawMemoryMethods = Service::WithRawCallbackMethod_SystemSharedMemoryStatus
 using RawService = RawServerMethods<RawModelMethods<RawMemoryMethods<Service::Service>>>;
 
 // The bytes of a request belong to its call alone; gRPC hands them over as constant though nobody else reads them.
-Raw& Own(const Raw* request) { return const_cast<Raw&>(*request); }
+Raw& Own(const Raw* request) {
+  return const_cast<Raw&>(*request);
+}
 
 // A call that the repository answers from its own thread. Ends early when the client goes or the server stops, so that
 // neither waits for a model to load. Deletes itself.

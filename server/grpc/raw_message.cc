@@ -1,13 +1,13 @@
 #include "server/grpc/raw_message.h"
 
+#include <limits>
+#include <span>
+#include <string_view>
+
 #include <google/protobuf/message_lite.h>
 #include <grpc/slice.h>
 #include <grpcpp/support/proto_buffer_reader.h>
 #include <grpcpp/support/slice.h>
-
-#include <limits>
-#include <span>
-#include <string_view>
 
 #include "api/wire/compression.h"
 

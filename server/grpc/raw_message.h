@@ -1,9 +1,9 @@
 #pragma once
 
+#include <cstddef>
+
 #include <grpc/impl/codegen/compression_types.h>
 #include <grpcpp/support/byte_buffer.h>
-
-#include <cstddef>
 
 #include "api/base/result.h"
 

@@ -30,8 +30,7 @@ struct InferenceService::Context {
   Done done;
 };
 
-InferenceService::InferenceService(Parts parts, FindServable find,
-                                   std::optional<std::chrono::microseconds> default_slo)
+InferenceService::InferenceService(Parts parts, FindServable find, std::optional<std::chrono::microseconds> default_slo)
     : parts_(parts), find_(std::move(find)), default_slo_(default_slo) {}
 
 void InferenceService::Infer(InferRequest request, Done done) {
@@ -54,9 +53,7 @@ void InferenceService::Infer(InferRequest request, Done done) {
                                                    .servable = *std::move(servable),
                                                    .elements = static_cast<std::uint64_t>(item->batch),
                                                    .done = std::move(done)});
-  item->done = [this, context = std::move(context)](Result<WorkResult> result) {
-    Finish(*context, std::move(result));
-  };
+  item->done = [this, context = std::move(context)](Result<WorkResult> result) { Finish(*context, std::move(result)); };
   in_flight_.fetch_add(1, std::memory_order_acq_rel);
   parts_.dispatcher.Submit(*std::move(item));
 }

@@ -20,7 +20,8 @@ namespace tandem {
 // call it, from their own threads. Thread-safe.
 class InferenceService {
  public:
-  using FindServable = std::function<Result<std::shared_ptr<Servable>>(std::string_view model, std::string_view version)>;
+  using FindServable =
+      std::function<Result<std::shared_ptr<Servable>>(std::string_view model, std::string_view version)>;
   using Done = std::move_only_function<void(Result<InferResponse>)>;
 
   // Borrowed; all outlive the service.

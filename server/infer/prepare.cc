@@ -43,10 +43,9 @@ Result<std::shared_ptr<const SharedRegion>> NamedRegion(const SharedRegions& reg
 
 Status CheckShape(const Tensor& tensor, const TensorSpec& spec, const BatchSettings& batching) {
   const bool fits = tensor.shape.size() == spec.shape.size() &&
-                    std::ranges::equal(tensor.shape, spec.shape,
-                                       [](std::int64_t given, std::int64_t wanted) {
-                                         return given >= 0 && (wanted < 0 || given == wanted);
-                                       });
+                    std::ranges::equal(tensor.shape, spec.shape, [](std::int64_t given, std::int64_t wanted) {
+                      return given >= 0 && (wanted < 0 || given == wanted);
+                    });
   if (!fits) {
     return Invalid("input '{}' has shape {}; the model takes {}", tensor.name, ShapeText(tensor.shape),
                    ShapeText(spec.shape));
@@ -78,8 +77,8 @@ Result<Tensor> ResolveInput(const InferInput& input, const TensorSpec& spec, con
 Result<std::vector<Tensor>> ResolveInputs(const InferRequest& request, const Servable& servable,
                                           const SharedRegions& regions) {
   const ModelSignature& signature = servable.signature();
-  TANDEM_TRY(CheckUnique(request.inputs, "input",
-                         [](const InferInput& i) -> const std::string& { return i.tensor.name; }));
+  TANDEM_TRY(
+      CheckUnique(request.inputs, "input", [](const InferInput& i) -> const std::string& { return i.tensor.name; }));
   for (const InferInput& input : request.inputs) {
     if (signature.FindInput(input.tensor.name) == nullptr) {
       return Invalid("model '{}' has no input '{}'; its inputs are: {}", servable.name(), Excerpt(input.tensor.name),
@@ -105,8 +104,8 @@ Result<std::int64_t> BatchOf(const std::vector<Tensor>& inputs, const BatchSetti
   if (batching.max_batch_size == 0 || inputs.empty()) return 1;
   for (const Tensor& tensor : inputs) {
     if (tensor.shape[0] != inputs.front().shape[0]) {
-      return Invalid("input '{}' has batch size {} but input '{}' has {}", inputs.front().name,
-                     inputs.front().shape[0], tensor.name, tensor.shape[0]);
+      return Invalid("input '{}' has batch size {} but input '{}' has {}", inputs.front().name, inputs.front().shape[0],
+                     tensor.name, tensor.shape[0]);
     }
   }
   return inputs.front().shape[0];
@@ -120,7 +119,8 @@ Result<std::vector<std::string>> ResolveOutputs(const InferRequest& request, con
     for (const TensorSpec& spec : signature.outputs) names.push_back(spec.name);
     return names;
   }
-  TANDEM_TRY(CheckUnique(request.outputs, "output", [](const RequestedOutput& o) -> const std::string& { return o.name; }));
+  TANDEM_TRY(
+      CheckUnique(request.outputs, "output", [](const RequestedOutput& o) -> const std::string& { return o.name; }));
   for (const RequestedOutput& output : request.outputs) {
     const TensorSpec* spec = signature.FindOutput(output.name);
     if (spec == nullptr) {
@@ -163,7 +163,8 @@ std::optional<MonotonicTime> ResolveDeadline(const InferRequest& request, const 
                                              std::optional<std::chrono::microseconds> default_slo) {
   std::optional<MonotonicTime> deadline = request.deadline;
   const auto consider = [&](std::optional<std::chrono::microseconds> after) {
-    if (after && after->count() > 0) deadline = std::min(deadline.value_or(MonotonicTime::max()), request.arrival + *after);
+    if (after && after->count() > 0)
+      deadline = std::min(deadline.value_or(MonotonicTime::max()), request.arrival + *after);
   };
   consider(request.timeout);
   consider(request.slo);

@@ -1,10 +1,10 @@
 #include "server/lifecycle/serve_options.h"
 
-#include <arpa/inet.h>
-
-#include <CLI/CLI.hpp>
 #include <cctype>
 #include <string_view>
+
+#include <CLI/CLI.hpp>
+#include <arpa/inet.h>
 
 namespace tandem {
 namespace {
@@ -46,9 +46,10 @@ Status CheckExposure(const ServeOptions& o) {
   if (guarded || o.insecure) return {};
   const auto check = [](bool on, const char* flag, const std::string& address) -> Status {
     if (!on || IsLoopback(address)) return {};
-    return Invalid("{} {} would offer the server to a network without protection; give --token-file or "
-                   "--tls-client-ca, or --insecure true if that is meant",
-                   flag, address);
+    return Invalid(
+        "{} {} would offer the server to a network without protection; give --token-file or "
+        "--tls-client-ca, or --insecure true if that is meant",
+        flag, address);
   };
   TANDEM_TRY(check(o.allow_http, "--http-address", o.http_address));
   TANDEM_TRY(check(o.allow_grpc, "--grpc-address", o.grpc_address));
@@ -62,10 +63,14 @@ void AddServeFlags(CLI::App& app, ServeOptions& o) {
   Flag(app, "--model-repository", o.model_repository, "Folder of models, in Triton's layout; may be repeated", models)
       ->required();
   Flag(app, "--model-control-mode", o.model_control_mode, "none, poll or explicit", models)
-      ->check(CLI::IsMember({"none", "poll", "explicit"}))->capture_default_str();
-  Flag(app, "--load-model", o.load_model, "Model to load at start in explicit mode; '*' for all; may be repeated", models);
+      ->check(CLI::IsMember({"none", "poll", "explicit"}))
+      ->capture_default_str();
+  Flag(app, "--load-model", o.load_model, "Model to load at start in explicit mode; '*' for all; may be repeated",
+       models);
   Flag(app, "--repository-poll-secs", o.repository_poll_secs, "Seconds between looks at the repository in poll mode",
-       models)->check(CLI::Range(0.1, 86400.0))->capture_default_str();
+       models)
+      ->check(CLI::Range(0.1, 86400.0))
+      ->capture_default_str();
   Flag(app, "--exit-on-error", o.exit_on_error, "Stop when a model fails to load at start", models);
   Flag(app, "--strict-readiness", o.strict_readiness, "Ready only while every model is", models);
 
@@ -76,8 +81,8 @@ void AddServeFlags(CLI::App& app, ServeOptions& o) {
   Flag(app, "--http-address", o.http_address, "Address for REST", endpoints)->capture_default_str();
   Flag(app, "--grpc-address", o.grpc_address, "Address for gRPC", endpoints)->capture_default_str();
   Flag(app, "--metrics-address", o.metrics_address, "Address for metrics", endpoints)->capture_default_str();
-  for (auto [flag, port] : {std::pair{"--http-port", &o.http_port}, {"--grpc-port", &o.grpc_port},
-                            {"--metrics-port", &o.metrics_port}}) {
+  for (auto [flag, port] :
+       {std::pair{"--http-port", &o.http_port}, {"--grpc-port", &o.grpc_port}, {"--metrics-port", &o.metrics_port}}) {
     Flag(app, flag, *port, "Port; 0 takes a free one", endpoints)->check(CLI::Range(0, 65535))->capture_default_str();
   }
   Flag(app, "--ports-file", o.ports_file, "Write the ports in use to this file, as JSON", endpoints);
@@ -95,17 +100,23 @@ void AddServeFlags(CLI::App& app, ServeOptions& o) {
   Flag(app, "--default-slo-ms", o.default_slo_ms, "SLO of requests and models that name none; 0: none", limits)
       ->check(CLI::Range(0.0, 86400000.0));
   Flag(app, "--max-queue", o.max_queue, "Requests that may wait", limits)
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{10'000'000}))->capture_default_str();
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{10'000'000}))
+      ->capture_default_str();
   Flag(app, "--max-request-bytes", o.max_request_bytes, "Largest request body, also after decompression", limits)
-      ->check(CLI::Range(std::uint64_t{1024}, std::uint64_t{1} << 31))->capture_default_str();
+      ->check(CLI::Range(std::uint64_t{1024}, std::uint64_t{1} << 31))
+      ->capture_default_str();
   Flag(app, "--max-header-bytes", o.max_header_bytes, "Largest HTTP header", limits)
-      ->check(CLI::Range(std::uint64_t{1024}, std::uint64_t{1} << 20))->capture_default_str();
+      ->check(CLI::Range(std::uint64_t{1024}, std::uint64_t{1} << 20))
+      ->capture_default_str();
   Flag(app, "--max-connections", o.max_connections, "HTTP connections at once", limits)
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000}))->capture_default_str();
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000}))
+      ->capture_default_str();
   Flag(app, "--header-timeout-secs", o.header_timeout_secs, "Time for a request's header to arrive", limits)
-      ->check(CLI::Range(0.1, 3600.0))->capture_default_str();
+      ->check(CLI::Range(0.1, 3600.0))
+      ->capture_default_str();
   Flag(app, "--idle-timeout-secs", o.idle_timeout_secs, "Time an unused HTTP connection is kept", limits)
-      ->check(CLI::Range(0.1, 86400.0))->capture_default_str();
+      ->check(CLI::Range(0.1, 86400.0))
+      ->capture_default_str();
   Flag(app, "--io-threads", o.io_threads, "Threads for HTTP connections; 0: chosen by the number of cores", limits)
       ->check(CLI::Range(0, 64));
 
@@ -120,7 +131,8 @@ void AddServeFlags(CLI::App& app, ServeOptions& o) {
   Flag(app, "--log-level", o.log_level, "debug, info, warning, error or off", operation)->capture_default_str();
   Flag(app, "--log-format", o.log_format, "text or json", operation)->capture_default_str();
   Flag(app, "--drain-secs", o.drain_secs, "Time for requests under way to finish on SIGTERM", operation)
-      ->check(CLI::Range(0.0, 3600.0))->capture_default_str();
+      ->check(CLI::Range(0.0, 3600.0))
+      ->capture_default_str();
 }
 
 Status CheckServeOptions(const ServeOptions& o) {

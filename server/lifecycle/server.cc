@@ -1,9 +1,5 @@
 #include "server/lifecycle/server.h"
 
-#include <prometheus/gauge.h>
-#include <prometheus/registry.h>
-#include <prometheus/text_serializer.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -12,6 +8,10 @@
 #include <optional>
 #include <thread>
 #include <utility>
+
+#include <prometheus/gauge.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
 
 #include "profiler/machine.h"
 #include "runtimes/onnx/ort_environment.h"
@@ -34,7 +34,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-milliseconds Seconds(double seconds) { return milliseconds(std::llround(seconds * 1000)); }
+milliseconds Seconds(double seconds) {
+  return milliseconds(std::llround(seconds * 1000));
+}
 
 std::optional<std::chrono::microseconds> DefaultSlo(const ServeOptions& o) {
   if (o.default_slo_ms <= 0) return std::nullopt;
@@ -59,7 +61,9 @@ ConnectionShares ShareConnections(std::size_t wanted) {
   const std::size_t taken = ReadProcessUsage().open_fds + kKept;
   const std::size_t limit = http::RaiseFileLimit();
   const std::size_t free = limit > taken ? limit - taken : 0;
-  const auto share = [&](std::size_t eighths) { return std::max<std::size_t>(4, std::min(wanted, free / 8 * eighths)); };
+  const auto share = [&](std::size_t eighths) {
+    return std::max<std::size_t>(4, std::min(wanted, free / 8 * eighths));
+  };
   return {.http = share(4), .grpc = share(3), .metrics = share(1)};
 }
 
@@ -74,14 +78,14 @@ void ApplyLogSettings(const LogSettings::Values& values) {
 Result<std::shared_ptr<const OrtEnvironment>> StartOrt(const ServeOptions& o) {
   TANDEM_ASSIGN(auto library, OrtLibrary::Open(o.ort_library));
   LogInfo("ONNX Runtime loaded", {{"version", library->version()}, {"library", library->path()}});
-  return OrtEnvironment::Create(
-      std::move(library), {.intra_op_threads = o.threads > 0 ? o.threads : UsableCores(),
-                           .spin = o.spin,
-                           .max_activation_bytes = o.max_activation_bytes,
-                           .log = [](OrtSeverity severity, std::string_view text) {
-                             Log(severity >= OrtSeverity::kError ? LogLevel::kError : LogLevel::kDebug, text,
-                                 {{"from", "onnxruntime"}});
-                           }});
+  return OrtEnvironment::Create(std::move(library),
+                                {.intra_op_threads = o.threads > 0 ? o.threads : UsableCores(),
+                                 .spin = o.spin,
+                                 .max_activation_bytes = o.max_activation_bytes,
+                                 .log = [](OrtSeverity severity, std::string_view text) {
+                                   Log(severity >= OrtSeverity::kError ? LogLevel::kError : LogLevel::kDebug, text,
+                                       {{"from", "onnxruntime"}});
+                                 }});
 }
 
 Result<repository::RepositoryOptions> RepositorySettings(const ServeOptions& o) {
@@ -165,9 +169,10 @@ Status Server::Parts::BuildCore() {
                                        .on_batch = [this](const Servable& servable, std::int64_t batch) {
                                          metrics->RecordBatch(servable.name(), batch);
                                        }});
-  inference.emplace(InferenceService::Parts{clock, *dispatcher, regions, *metrics},
-                    [this](std::string_view model, std::string_view version) { return repository->Find(model, version); },
-                    DefaultSlo(options));
+  inference.emplace(
+      InferenceService::Parts{clock, *dispatcher, regions, *metrics},
+      [this](std::string_view model, std::string_view version) { return repository->Find(model, version); },
+      DefaultSlo(options));
   core.emplace(ServerCore{.clock = clock,
                           .info = info,
                           .repository = *repository,
@@ -190,8 +195,8 @@ Status Server::Parts::BuildCore() {
 
 std::string Server::Parts::MetricsText() const {
   std::vector<prometheus::MetricFamily> families = registry.Collect();
-  prometheus::MetricFamily queue{"tandem_queue_depth", "Requests that wait for the device",
-                                 prometheus::MetricType::Gauge, {}};
+  prometheus::MetricFamily queue{
+      "tandem_queue_depth", "Requests that wait for the device", prometheus::MetricType::Gauge, {}};
   queue.metric.emplace_back().gauge.value = static_cast<double>(dispatcher->queued());
   families.push_back(std::move(queue));
   for (auto& family : collector->Collect()) families.push_back(std::move(family));
@@ -209,8 +214,9 @@ Status Server::Parts::ListenHttp() {
   settings.timeouts.idle = Seconds(options.idle_timeout_secs);
   settings.tls = Tls(options);
   if (options.allow_http) {
-    rest.emplace(*core, tokens, rest::RestApi::Options{.max_body = options.max_request_bytes,
-                                                       .metrics = [this] { return MetricsText(); }});
+    rest.emplace(*core, tokens, rest::RestApi::Options{.max_body = options.max_request_bytes, .metrics = [this] {
+                                                         return MetricsText();
+                                                       }});
     http::ServerOptions api = settings;
     api.address = options.http_address;
     api.port = static_cast<std::uint16_t>(options.http_port);
@@ -312,7 +318,9 @@ Server::~Server() {
   parts_->dispatcher.reset();
 }
 
-const ServerPorts& Server::ports() const { return parts_->ports; }
+const ServerPorts& Server::ports() const {
+  return parts_->ports;
+}
 
 void Server::Rescan() {
   parts_->repository->RescanAsync([](const Status& done) {

@@ -16,8 +16,8 @@ struct ServerPorts {
   int metrics = 0;
 };
 
-// A whole running server: owns every part, starts them in order, drains and stops them in reverse. Made and destroyed by
-// one thread (main).
+// A whole running server: owns every part, starts them in order, drains and stops them in reverse. Made and destroyed
+// by one thread (main).
 class Server {
  public:
   // Listens first, so that probes see a live server, then loads models, then is ready. An error leaves nothing running.

@@ -1,11 +1,11 @@
 #include "server/log/log.h"
 
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
-
 #include <array>
 #include <atomic>
 #include <memory>
+
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
 
 #include "api/wire/json_text.h"
 
@@ -39,7 +39,8 @@ std::string TextLine(std::string_view message, LogFields fields) {
 
 std::string JsonFields(std::string_view message, LogFields fields) {
   std::string line = "\"message\":" + JsonString(message);
-  for (const auto& [key, value] : fields) line.append(",").append(JsonString(key)).append(":").append(JsonString(value));
+  for (const auto& [key, value] : fields)
+    line.append(",").append(JsonString(key)).append(":").append(JsonString(value));
   return line;
 }
 
@@ -61,14 +62,16 @@ Result<LogFormat> ParseLogFormat(std::string_view text) {
 void SetUpLog(LogLevel level, LogFormat format) {
   log_format = format;
   auto logger = std::make_shared<spdlog::logger>("tandem", std::make_shared<spdlog::sinks::stderr_sink_mt>());
-  logger->set_pattern(format == LogFormat::kText ? "%Y-%m-%dT%H:%M:%S.%e %l %v"
-                                                 : R"({"time":"%Y-%m-%dT%H:%M:%S.%fZ","level":"%l",%v})",
-                      format == LogFormat::kText ? spdlog::pattern_time_type::local : spdlog::pattern_time_type::utc);
+  logger->set_pattern(
+      format == LogFormat::kText ? "%Y-%m-%dT%H:%M:%S.%e %l %v" : R"({"time":"%Y-%m-%dT%H:%M:%S.%fZ","level":"%l",%v})",
+      format == LogFormat::kText ? spdlog::pattern_time_type::local : spdlog::pattern_time_type::utc);
   logger->set_level(SpdLevel(level));
   spdlog::set_default_logger(std::move(logger));
 }
 
-void SetLogLevel(LogLevel level) { spdlog::default_logger_raw()->set_level(SpdLevel(level)); }
+void SetLogLevel(LogLevel level) {
+  spdlog::default_logger_raw()->set_level(SpdLevel(level));
+}
 
 LogLevel GetLogLevel() {
   const auto current = spdlog::default_logger_raw()->level();

@@ -25,9 +25,17 @@ using LogFields = std::initializer_list<std::pair<std::string_view, std::string_
 
 void Log(LogLevel level, std::string_view message, LogFields fields = {});
 
-inline void LogDebug(std::string_view message, LogFields fields = {}) { Log(LogLevel::kDebug, message, fields); }
-inline void LogInfo(std::string_view message, LogFields fields = {}) { Log(LogLevel::kInfo, message, fields); }
-inline void LogWarning(std::string_view message, LogFields fields = {}) { Log(LogLevel::kWarning, message, fields); }
-inline void LogError(std::string_view message, LogFields fields = {}) { Log(LogLevel::kError, message, fields); }
+inline void LogDebug(std::string_view message, LogFields fields = {}) {
+  Log(LogLevel::kDebug, message, fields);
+}
+inline void LogInfo(std::string_view message, LogFields fields = {}) {
+  Log(LogLevel::kInfo, message, fields);
+}
+inline void LogWarning(std::string_view message, LogFields fields = {}) {
+  Log(LogLevel::kWarning, message, fields);
+}
+inline void LogError(std::string_view message, LogFields fields = {}) {
+  Log(LogLevel::kError, message, fields);
+}
 
 }  // namespace tandem

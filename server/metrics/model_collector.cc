@@ -1,12 +1,12 @@
 #include "server/metrics/model_collector.h"
 
-#include <prometheus/metric_family.h>
-#include <prometheus/metric_type.h>
-#include <sys/sysinfo.h>
-
 #include <array>
 #include <string>
 #include <utility>
+
+#include <prometheus/metric_family.h>
+#include <prometheus/metric_type.h>
+#include <sys/sysinfo.h>
 
 #include "server/metrics/process_usage.h"
 
@@ -19,7 +19,9 @@ struct CounterSpec {
   std::uint64_t (*value)(const ModelTotals&);
 };
 
-constexpr std::uint64_t Micros(const DurationTotal& total) { return total.ns / 1000; }
+constexpr std::uint64_t Micros(const DurationTotal& total) {
+  return total.ns / 1000;
+}
 
 constexpr std::array<CounterSpec, 9> kCounters = {{
     {"nv_inference_request_success", "Number of successful inference requests, all batch sizes",

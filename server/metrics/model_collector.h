@@ -1,11 +1,11 @@
 #pragma once
 
-#include <prometheus/collectable.h>
-
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <vector>
+
+#include <prometheus/collectable.h>
 
 #include "colocation/servable.h"
 

@@ -1,11 +1,11 @@
 #include "server/metrics/process_usage.h"
 
-#include <unistd.h>
-
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <utility>
+
+#include <unistd.h>
 
 #include "api/base/mutex.h"
 

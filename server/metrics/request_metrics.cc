@@ -1,11 +1,11 @@
 #include "server/metrics/request_metrics.h"
 
+#include <array>
+#include <utility>
+
 #include <prometheus/counter.h>
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
-
-#include <array>
-#include <utility>
 
 namespace tandem {
 namespace {
@@ -13,8 +13,8 @@ namespace {
 // 100 µs to 30 s, about three buckets a decade and finer where SLOs usually lie.
 const prometheus::Histogram::BucketBoundaries& LatencyBuckets() {
   static const prometheus::Histogram::BucketBoundaries buckets = {
-      0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.03, 0.05, 0.075,
-      0.1,    0.15,    0.2,    0.3,   0.5,    0.75,  1,      2.5,  5,     10,   30};
+      0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.03, 0.05,
+      0.075,  0.1,     0.15,   0.2,   0.3,    0.5,   0.75,   1,    2.5,   5,    10,   30};
   return buckets;
 }
 

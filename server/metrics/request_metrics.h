@@ -33,8 +33,8 @@ struct RequestRecord {
   bool in_time = false;
 };
 
-// Our own per-request metrics: the latency histogram by outcome, SLO counters, batch sizes. Thread-safe. Labels come only
-// from models that are served, so that strangers cannot grow the registry.
+// Our own per-request metrics: the latency histogram by outcome, SLO counters, batch sizes. Thread-safe. Labels come
+// only from models that are served, so that strangers cannot grow the registry.
 class RequestMetrics {
  public:
   // Borrows the registry, which must outlive it.

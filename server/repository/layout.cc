@@ -35,7 +35,7 @@ Result<fs::path> Confine(const fs::path& path, const fs::path& root, std::string
 }
 
 Result<FileStamp> Stamp(const fs::path& file, std::string name) {
-  struct stat status {};
+  struct stat status{};
   if (::stat(file.c_str(), &status) != 0) {
     return Invalid("'{}' cannot be read: {}", PathText(file),
                    std::error_code(errno, std::generic_category()).message());

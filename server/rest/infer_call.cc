@@ -139,8 +139,7 @@ void Infer(ServerCore& core, std::size_t max_body, Call call) {
               .binary_output = request->binary_output,
               .encoding = AcceptedEncoding(call.exchange->request().head.Header("accept-encoding"))};
   core.inference.Infer(
-      *std::move(request),
-      [exchange = call.exchange, asked = std::move(asked)](Result<InferResponse> answer) mutable {
+      *std::move(request), [exchange = call.exchange, asked = std::move(asked)](Result<InferResponse> answer) mutable {
         if (!answer) return exchange->Respond(http::ErrorResponse(answer.error()));
         // Encoding is the front end's work: the device's thread goes on to the next run.
         http::Exchange& front = *exchange;
@@ -156,9 +155,9 @@ void Infer(ServerCore& core, std::size_t max_body, Call call) {
 void AddInferRoutes(ServerCore& core, std::size_t max_body, std::vector<Route>& routes) {
   const Handler infer = [c = &core, max_body](Call call) { Infer(*c, max_body, std::move(call)); };
   routes.insert(routes.end(), {
-      {Method::kPost, "/v2/models/{model}/infer", infer},
-      {Method::kPost, "/v2/models/{model}/versions/{version}/infer", infer},
-  });
+                                  {Method::kPost, "/v2/models/{model}/infer", infer},
+                                  {Method::kPost, "/v2/models/{model}/versions/{version}/infer", infer},
+                              });
 }
 
 }  // namespace tandem::rest

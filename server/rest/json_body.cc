@@ -1,10 +1,10 @@
 #include "server/rest/json_body.h"
 
-#include <json/reader.h>
-#include <json/writer.h>
-
 #include <exception>
 #include <memory>
+
+#include <json/reader.h>
+#include <json/writer.h>
 
 #include "api/wire/json_text.h"
 

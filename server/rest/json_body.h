@@ -1,10 +1,10 @@
 #pragma once
 
-#include <json/value.h>
-
 #include <cstdint>
 #include <optional>
 #include <string>
+
+#include <json/value.h>
 
 #include "api/base/buffer.h"
 #include "api/base/result.h"

@@ -12,7 +12,9 @@ namespace {
 using http::Method;
 
 // The second variable of a path, when it has one.
-std::string VersionOf(const Call& call) { return call.variables.size() > 1 ? call.variables[1] : std::string(); }
+std::string VersionOf(const Call& call) {
+  return call.variables.size() > 1 ? call.variables[1] : std::string();
+}
 
 Json::Value TensorSpecs(const std::vector<TensorSpec>& specs) {
   Json::Value list(Json::arrayValue);
@@ -129,19 +131,20 @@ void AddModelRoutes(ServerCore& core, std::vector<Route>& routes) {
       Status([c](const Call& call) { return c->repository.IsReady(call.variables[0], VersionOf(call)); },
              "the model is not ready");
   routes.insert(routes.end(), {
-      {Method::kGet, "/v2", Immediate([c](const Call&) { return ServerMetadata(*c); })},
-      {Method::kGet, "/v2/health/live", Status([](const Call&) { return true; }, "")},
-      {Method::kGet, "/v2/health/ready", Status([c](const Call&) { return c->Ready(); }, "the server is not ready")},
-      {Method::kGet, "/v2/models/stats", statistics},
-      {Method::kGet, "/v2/models/{model}", metadata},
-      {Method::kGet, "/v2/models/{model}/versions/{version}", metadata},
-      {Method::kGet, "/v2/models/{model}/ready", ready},
-      {Method::kGet, "/v2/models/{model}/versions/{version}/ready", ready},
-      {Method::kGet, "/v2/models/{model}/config", config},
-      {Method::kGet, "/v2/models/{model}/versions/{version}/config", config},
-      {Method::kGet, "/v2/models/{model}/stats", statistics},
-      {Method::kGet, "/v2/models/{model}/versions/{version}/stats", statistics},
-  });
+                                  {Method::kGet, "/v2", Immediate([c](const Call&) { return ServerMetadata(*c); })},
+                                  {Method::kGet, "/v2/health/live", Status([](const Call&) { return true; }, "")},
+                                  {Method::kGet, "/v2/health/ready",
+                                   Status([c](const Call&) { return c->Ready(); }, "the server is not ready")},
+                                  {Method::kGet, "/v2/models/stats", statistics},
+                                  {Method::kGet, "/v2/models/{model}", metadata},
+                                  {Method::kGet, "/v2/models/{model}/versions/{version}", metadata},
+                                  {Method::kGet, "/v2/models/{model}/ready", ready},
+                                  {Method::kGet, "/v2/models/{model}/versions/{version}/ready", ready},
+                                  {Method::kGet, "/v2/models/{model}/config", config},
+                                  {Method::kGet, "/v2/models/{model}/versions/{version}/config", config},
+                                  {Method::kGet, "/v2/models/{model}/stats", statistics},
+                                  {Method::kGet, "/v2/models/{model}/versions/{version}/stats", statistics},
+                              });
 }
 
 }  // namespace tandem::rest

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <json/value.h>
-
 #include <utility>
+
+#include <json/value.h>
 
 #include "api/base/result.h"
 #include "server/http/response.h"

@@ -1,11 +1,11 @@
 #include "server/rest/repository_calls.h"
 
-#include <openssl/evp.h>
-
 #include <algorithm>
 #include <limits>
 #include <string>
 #include <utility>
+
+#include <openssl/evp.h>
 
 #include "api/wire/json_text.h"
 #include "server/rest/reply.h"
@@ -24,10 +24,10 @@ Result<std::string> DecodeBase64(std::string_view key, const std::string& text) 
   const std::size_t plain = std::min(text.find_first_not_of(kBase64Letters), text.size());
   const bool padded = text.size() - plain <= 2 && text.find_first_not_of('=', plain) == std::string::npos;
   const bool sized = padded && text.size() % 4 == 0 && text.size() < std::numeric_limits<int>::max();
-  const int written = sized ? EVP_DecodeBlock(reinterpret_cast<unsigned char*>(bytes.data()),
-                                              reinterpret_cast<const unsigned char*>(text.data()),
-                                              static_cast<int>(text.size()))
-                            : -1;
+  const int written =
+      sized ? EVP_DecodeBlock(reinterpret_cast<unsigned char*>(bytes.data()),
+                              reinterpret_cast<const unsigned char*>(text.data()), static_cast<int>(text.size()))
+            : -1;
   if (written < 0) return Invalid("parameter '{}' is not base64", Excerpt(key));
   std::size_t size = static_cast<std::size_t>(written);
   // EVP_DecodeBlock counts the padding as zero bytes.
@@ -106,10 +106,11 @@ void AddRepositoryRoutes(ServerCore& core, std::vector<Route>& routes) {
     c->repository.UnloadAsync(call.variables[0], AnswerLater(call.exchange));
   };
   routes.insert(routes.end(), {
-      {Method::kPost, "/v2/repository/index", Immediate([c](const Call& call) { return Index(*c, call); })},
-      {Method::kPost, "/v2/repository/models/{model}/load", load},
-      {Method::kPost, "/v2/repository/models/{model}/unload", unload},
-  });
+                                  {Method::kPost, "/v2/repository/index",
+                                   Immediate([c](const Call& call) { return Index(*c, call); })},
+                                  {Method::kPost, "/v2/repository/models/{model}/load", load},
+                                  {Method::kPost, "/v2/repository/models/{model}/unload", unload},
+                              });
 }
 
 }  // namespace tandem::rest

@@ -32,14 +32,15 @@ std::vector<Route> AllRoutes(ServerCore& core, RestApi::Options options) {
   AddSharedMemoryRoutes(core.regions, routes);
   AddSettingsRoutes(core, routes);
   routes.push_back(MetricsRoute(std::move(options.metrics)));
-  routes.push_back({Method::kGet, "/v2/openapi.json", [](Call call) {
-                      call.exchange->Respond(http::JsonResponse(200, OpenApiDocument()));
-                    }});
+  routes.push_back({Method::kGet, "/v2/openapi.json",
+                    [](Call call) { call.exchange->Respond(http::JsonResponse(200, OpenApiDocument())); }});
   return routes;
 }
 
 // Probes carry no credentials and learn nothing but up or down.
-bool IsProbe(std::string_view path) { return path == "/v2/health/live" || path == "/v2/health/ready"; }
+bool IsProbe(std::string_view path) {
+  return path == "/v2/health/live" || path == "/v2/health/ready";
+}
 
 }  // namespace
 

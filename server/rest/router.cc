@@ -8,7 +8,9 @@
 namespace tandem::rest {
 namespace {
 
-bool IsVariable(std::string_view segment) { return segment.starts_with('{'); }
+bool IsVariable(std::string_view segment) {
+  return segment.starts_with('{');
+}
 
 bool Matches(const std::vector<std::string>& pattern, const std::vector<std::string>& path) {
   if (pattern.size() != path.size()) return false;

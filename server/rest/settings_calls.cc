@@ -100,15 +100,17 @@ void AddSettingsRoutes(ServerCore& core, std::vector<Route>& routes) {
   ServerCore* c = &core;
   const Handler get_trace = Immediate([c](const Call& call) { return TraceAnswer(*c, call); });
   const Handler set_trace = Immediate([c](const Call& call) { return UpdateTrace(*c, call); });
-  routes.insert(routes.end(), {
-      {Method::kGet, "/v2/logging",
-       Immediate([c](const Call&) -> Result<Json::Value> { return LogAnswer(c->log_settings); })},
-      {Method::kPost, "/v2/logging", Immediate([c](const Call& call) { return UpdateLog(c->log_settings, call); })},
-      {Method::kGet, "/v2/trace/setting", get_trace},
-      {Method::kPost, "/v2/trace/setting", set_trace},
-      {Method::kGet, "/v2/models/{model}/trace/setting", get_trace},
-      {Method::kPost, "/v2/models/{model}/trace/setting", set_trace},
-  });
+  routes.insert(
+      routes.end(),
+      {
+          {Method::kGet, "/v2/logging",
+           Immediate([c](const Call&) -> Result<Json::Value> { return LogAnswer(c->log_settings); })},
+          {Method::kPost, "/v2/logging", Immediate([c](const Call& call) { return UpdateLog(c->log_settings, call); })},
+          {Method::kGet, "/v2/trace/setting", get_trace},
+          {Method::kPost, "/v2/trace/setting", set_trace},
+          {Method::kGet, "/v2/models/{model}/trace/setting", get_trace},
+          {Method::kPost, "/v2/models/{model}/trace/setting", set_trace},
+      });
 }
 
 }  // namespace tandem::rest

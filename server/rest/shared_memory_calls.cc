@@ -62,18 +62,18 @@ void AddSharedMemoryRoutes(SharedRegions& regions, std::vector<Route>& routes) {
     return Fail(ErrorCode::kUnsupported, "CUDA shared memory is not supported: this build has no CUDA");
   });
   routes.insert(routes.end(), {
-      {Method::kGet, "/v2/systemsharedmemory/status", status},
-      {Method::kGet, "/v2/systemsharedmemory/region/{region}/status", status},
-      {Method::kPost, "/v2/systemsharedmemory/region/{region}/register",
-       Immediate([r](const Call& call) { return Register(*r, call); })},
-      {Method::kPost, "/v2/systemsharedmemory/region/{region}/unregister", unregister},
-      {Method::kPost, "/v2/systemsharedmemory/unregister", unregister},
-      {Method::kGet, "/v2/cudasharedmemory/status", none},
-      {Method::kGet, "/v2/cudasharedmemory/region/{region}/status", none},
-      {Method::kPost, "/v2/cudasharedmemory/region/{region}/register", no_cuda},
-      {Method::kPost, "/v2/cudasharedmemory/region/{region}/unregister", nothing},
-      {Method::kPost, "/v2/cudasharedmemory/unregister", nothing},
-  });
+                                  {Method::kGet, "/v2/systemsharedmemory/status", status},
+                                  {Method::kGet, "/v2/systemsharedmemory/region/{region}/status", status},
+                                  {Method::kPost, "/v2/systemsharedmemory/region/{region}/register",
+                                   Immediate([r](const Call& call) { return Register(*r, call); })},
+                                  {Method::kPost, "/v2/systemsharedmemory/region/{region}/unregister", unregister},
+                                  {Method::kPost, "/v2/systemsharedmemory/unregister", unregister},
+                                  {Method::kGet, "/v2/cudasharedmemory/status", none},
+                                  {Method::kGet, "/v2/cudasharedmemory/region/{region}/status", none},
+                                  {Method::kPost, "/v2/cudasharedmemory/region/{region}/register", no_cuda},
+                                  {Method::kPost, "/v2/cudasharedmemory/region/{region}/unregister", nothing},
+                                  {Method::kPost, "/v2/cudasharedmemory/unregister", nothing},
+                              });
 }
 
 }  // namespace tandem::rest

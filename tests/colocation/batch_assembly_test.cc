@@ -64,7 +64,8 @@ TEST(BatchAssembly, GivesEachRequestTheOutputsItNamedInItsOrder) {
   const auto items = Two(Item({1, 2}, {"b", "a"}), Item({3, 4}, {"c"}));
   EXPECT_EQ(UnionOfOutputs(items), (std::vector<std::string>{"b", "a", "c"}));
   std::vector<Tensor> outputs;
-  for (const char* name : {"b", "a", "c"}) outputs.push_back(MakeTensor(name, DataType::kFp32, {2, 1}, std::vector<float>{1, 2}));
+  for (const char* name : {"b", "a", "c"})
+    outputs.push_back(MakeTensor(name, DataType::kFp32, {2, 1}, std::vector<float>{1, 2}));
   const auto split = SplitOutputs(items, outputs);
   ASSERT_TRUE(split);
   EXPECT_EQ((*split)[0][0].name, "b");

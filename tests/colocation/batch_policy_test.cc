@@ -1,8 +1,8 @@
 #include "colocation/batch_policy.h"
 
-#include <gtest/gtest.h>
-
 #include <vector>
+
+#include <gtest/gtest.h>
 
 namespace tandem {
 namespace {

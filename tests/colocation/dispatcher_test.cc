@@ -1,9 +1,9 @@
 #include "colocation/dispatcher.h"
 
-#include <gtest/gtest.h>
-
 #include <future>
 #include <latch>
+
+#include <gtest/gtest.h>
 
 #include "tests/fakes/fake_session.h"
 
@@ -19,8 +19,8 @@ using testing::ValuesOf;
 class Gate {
  public:
   testing::FakeSession::RunFunction Function() {
-    return [this](std::span<const Tensor> inputs, std::span<const std::string> outputs, CancelToken& cancel)
-               -> Result<std::vector<Tensor>> {
+    return [this](std::span<const Tensor> inputs, std::span<const std::string> outputs,
+                  CancelToken& cancel) -> Result<std::vector<Tensor>> {
       MutexLock lock(mu_);
       runs_.push_back(ValuesOf<float>(inputs[0]));
       entered_.NotifyAll();
@@ -59,8 +59,8 @@ struct Sent {
 
 class DispatcherTest : public ::testing::Test {
  protected:
-  Sent Send(Dispatcher& dispatcher, const std::shared_ptr<Servable>& servable, float value,
-            std::uint64_t priority = 9, std::optional<std::chrono::nanoseconds> deadline_in = {}) {
+  Sent Send(Dispatcher& dispatcher, const std::shared_ptr<Servable>& servable, float value, std::uint64_t priority = 9,
+            std::optional<std::chrono::nanoseconds> deadline_in = {}) {
     auto promise = std::make_shared<std::promise<Result<WorkResult>>>();
     Sent sent{.answer = promise->get_future(), .cancel = std::make_shared<CancelToken>()};
     WorkItem item;

@@ -16,8 +16,8 @@ namespace tandem::testing {
 // A session whose Run is a function of the test's; by default it returns the first input as every output.
 class FakeSession final : public InferenceSession {
  public:
-  using RunFunction = std::function<Result<std::vector<Tensor>>(std::span<const Tensor>, std::span<const std::string>,
-                                                                CancelToken&)>;
+  using RunFunction =
+      std::function<Result<std::vector<Tensor>>(std::span<const Tensor>, std::span<const std::string>, CancelToken&)>;
 
   explicit FakeSession(ModelSignature signature, RunFunction run = {})
       : signature_(std::move(signature)), run_(std::move(run)) {}

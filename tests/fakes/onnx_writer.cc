@@ -13,7 +13,9 @@ namespace {
 // TensorProto.DataType by DataType.
 constexpr std::array<int, kDataTypeCount> kElementTypes = {9, 2, 4, 12, 13, 3, 5, 6, 7, 10, 1, 11, 16, 8};
 
-int ElementType(DataType type) { return kElementTypes[static_cast<std::size_t>(type)]; }
+int ElementType(DataType type) {
+  return kElementTypes[static_cast<std::size_t>(type)];
+}
 
 template <typename T>
 std::string RawBytes(const std::vector<T>& values) {
@@ -78,7 +80,9 @@ struct AttributeWriter {
     for (const float value : values) out += Fixed32(7, value);
     return out + WireNumber(20, 6);
   }
-  std::string operator()(const OnnxTensor& value) const { return WireBytes(5, TensorProto("", value)) + WireNumber(20, 4); }
+  std::string operator()(const OnnxTensor& value) const {
+    return WireBytes(5, TensorProto("", value)) + WireNumber(20, 4);
+  }
   std::string operator()(const std::shared_ptr<const OnnxGraph>& value) const {
     return WireBytes(6, value->Serialize()) + WireNumber(20, 5);
   }
@@ -103,7 +107,9 @@ std::string WireVarint(std::uint64_t value) {
   return out += static_cast<char>(value);
 }
 
-std::string WireNumber(std::uint32_t field, std::uint64_t value) { return WireVarint(field << 3) + WireVarint(value); }
+std::string WireNumber(std::uint32_t field, std::uint64_t value) {
+  return WireVarint(field << 3) + WireVarint(value);
+}
 
 std::string WireBytes(std::uint32_t field, const std::string& bytes) {
   return WireVarint(field << 3 | 2) + WireVarint(bytes.size()) + bytes;
@@ -117,7 +123,9 @@ OnnxTensor OnnxTensor::Ints(Shape shape, const std::vector<std::int64_t>& values
   return {DataType::kInt64, std::move(shape), RawBytes(values), {}};
 }
 
-OnnxTensor OnnxTensor::Bool(bool value) { return {DataType::kBool, {}, std::string(1, value ? '\1' : '\0'), {}}; }
+OnnxTensor OnnxTensor::Bool(bool value) {
+  return {DataType::kBool, {}, std::string(1, value ? '\1' : '\0'), {}};
+}
 
 OnnxGraph& OnnxGraph::Input(const std::string& name, DataType type, const OnnxDims& dims) {
   inputs_ += WireBytes(11, ValueInfo(name, Type(1, TensorType(ElementType(type), dims))));
@@ -172,7 +180,9 @@ OnnxGraph& OnnxGraph::Node(const std::string& op, const std::vector<std::string>
   return *this;
 }
 
-std::string OnnxGraph::Serialize() const { return nodes_ + WireBytes(2, name_) + initializers_ + inputs_ + outputs_; }
+std::string OnnxGraph::Serialize() const {
+  return nodes_ + WireBytes(2, name_) + initializers_ + inputs_ + outputs_;
+}
 
 std::string OnnxModel::Serialize() const {
   std::string out = WireNumber(1, static_cast<std::uint64_t>(ir_version)) + WireBytes(2, "tandem-tests");
@@ -181,7 +191,9 @@ std::string OnnxModel::Serialize() const {
   return out;
 }
 
-void OnnxModel::WriteTo(const std::filesystem::path& path) const { WriteFile(path, Serialize()); }
+void OnnxModel::WriteTo(const std::filesystem::path& path) const {
+  WriteFile(path, Serialize());
+}
 
 void WriteFile(const std::filesystem::path& path, const std::string& bytes) {
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path());

@@ -25,8 +25,8 @@ namespace tandem::fakes {
 
 // A dimension: a size, a name ("batch", equal names are equal sizes), or "" for unknown.
 struct OnnxDim {
-  OnnxDim(std::int64_t size) : size(size) {}                  // NOLINT: so that {"batch", 4} reads well.
-  OnnxDim(int size) : size(size) {}                           // NOLINT
+  OnnxDim(std::int64_t size) : size(size) {}                 // NOLINT: so that {"batch", 4} reads well.
+  OnnxDim(int size) : size(size) {}                          // NOLINT
   OnnxDim(const char* symbol) : size(-1), symbol(symbol) {}  // NOLINT
 
   std::int64_t size;

@@ -106,7 +106,7 @@ class FilesInLoadCalls(ModelTest):
                 '{"sequence_batching": {}}', '{"ensemble_scheduling": {}}',
                 '{"instance_group": [{"kind": "KIND_GPU"}]}', '{"parameters": {"slo_ms": {"string_value": "-1"}}}',
                 '{"parameters": {"slo_ms": {"string_value": "soon"}}}',
-                '{"output": [{"name": "y", "data_type": "TYPE_FP32", "dims": [-1, 4], "label_filename": "../../passwd"}]}',
+                '{"output": [{"name": "y", "data_type": "TYPE_FP32", "dims": [-1, 4], "label_filename": "../x"}]}',
                 '{"optimization": {"execution_accelerators": {"cpu_execution_accelerator": [{"name": "zzz"}]}}}',
                 warm_up("x", '"dims": [4000000000, 4000000000], "zero_data": true'),
                 warm_up("x", '"dims": [4], "input_data_file": "../../../../etc/passwd"'),

@@ -1,7 +1,8 @@
 #!/bin/bash
 # Runs the integration tests inside the environment (./tandem shell -- tests/integration/run.sh …):
 #   run.sh [MODULE…] [-k PATTERN]
-# All modules, or those named: hostile_http_test, or hostile for all that begin so; only tests whose names match PATTERN.
+# All modules, or those named (hostile_http_test, or hostile for all that begin so), each in a process of its own.
+# With -k only the tests whose names match.
 # TANDEM_BINARY names the program to test; by default that of the release preset.
 set -euo pipefail
 
@@ -77,4 +78,8 @@ if [[ " ${modules[*]} " == *" perf_analyzer_test "* ]]; then
 fi
 # The asyncio client and pip look at proxies; the servers are on this machine.
 export no_proxy=127.0.0.1,localhost NO_PROXY=127.0.0.1,localhost PYTHONDONTWRITEBYTECODE=1
-exec "$VENV/bin/python" "$HERE/run_tests.py" "${modules[@]}" "${options[@]}"
+failed=()
+for module in "${modules[@]}"; do
+  "$VENV/bin/python" "$HERE/run_tests.py" "$module" "${options[@]}" || failed+=("$module")
+done
+((${#failed[@]} == 0)) || die "failed: ${failed[*]}"

@@ -3,7 +3,6 @@ import http.client
 import json
 import os
 import pathlib
-import resource
 import signal
 import subprocess
 import tempfile
@@ -59,17 +58,14 @@ class Server:
         settings.setdefault("TSAN_OPTIONS", "ignore_noninstrumented_modules=1:halt_on_error=1")
         settings.update(environment or {})
 
-        def limit():
-            if open_files:
-                resource.setrlimit(resource.RLIMIT_NOFILE, (open_files, open_files))
-
+        if open_files:  # By a program, not between fork and exec: gRPC's threads in here do not survive a fork.
+            command = ["prlimit", f"--nofile={open_files}:{open_files}", *command]
         with open(self.log_file, "wb") as log:
             self.process = subprocess.Popen([str(part) for part in command],
                                             stdout=log,
                                             stderr=log,
                                             cwd=folder,
-                                            env=settings,
-                                            preexec_fn=limit)
+                                            env=settings)
         try:
             if wait:
                 self.wait_ports()

@@ -1,13 +1,13 @@
 // Every #include of ours against the table in ARCHITECTURE.md: a folder may use only what stands above it.
 
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <set>
 #include <string>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 namespace tandem {
 namespace {

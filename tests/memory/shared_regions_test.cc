@@ -1,13 +1,13 @@
 #include "memory/shared_regions.h"
 
+#include <cstring>
+#include <format>
+#include <string>
+
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#include <cstring>
-#include <format>
-#include <string>
 
 namespace tandem {
 namespace {

@@ -1,10 +1,10 @@
 #include "profiler/machine.h"
 
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <fstream>
 #include <string>
+
+#include <gtest/gtest.h>
 
 namespace tandem {
 namespace {
@@ -70,7 +70,9 @@ TEST(Machine, SeesTheLimitOfAContainerWhoseGroupIsTheMountsRoot) {
   EXPECT_DOUBLE_EQ(ReadCpuQuota(root.path())->cores, 2);
 }
 
-TEST(Machine, HasAtLeastOneCore) { EXPECT_GE(UsableCores(), 1); }
+TEST(Machine, HasAtLeastOneCore) {
+  EXPECT_GE(UsableCores(), 1);
+}
 
 }  // namespace
 }  // namespace tandem

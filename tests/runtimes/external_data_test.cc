@@ -1,9 +1,9 @@
 #include "runtimes/onnx/external_data.h"
 
+#include <string>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <string>
 
 #include "tests/fakes/onnx_writer.h"
 #include "tests/runtimes/session_fixture.h"

@@ -3,8 +3,12 @@
 
 namespace {
 
-const OrtApi* ORT_API_CALL NoApi(uint32_t /*version*/) noexcept { return nullptr; }
-const char* ORT_API_CALL Version() noexcept { return "1.10.0"; }
+const OrtApi* ORT_API_CALL NoApi(uint32_t /*version*/) noexcept {
+  return nullptr;
+}
+const char* ORT_API_CALL Version() noexcept {
+  return "1.10.0";
+}
 
 }  // namespace
 

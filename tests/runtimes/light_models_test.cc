@@ -1,10 +1,10 @@
-#include <gmock/gmock.h>
-
 #include <array>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+
+#include <gmock/gmock.h>
 
 #include "runtimes/onnx/wire_file.h"
 #include "tests/runtimes/session_fixture.h"
@@ -52,8 +52,7 @@ TEST_P(LightModelTest, ComputesWhatOnnxsReferenceComputed) {
   }
   const Tensor output = Compute(**session, {Floats(signature.inputs[0].name, signature.inputs[0].shape, values)},
                                 signature.outputs[0].name);
-  const std::vector<float> expected =
-      ReadTensorFile(kFolder / (std::string("light_") + GetParam() + "_output_0.pb"));
+  const std::vector<float> expected = ReadTensorFile(kFolder / (std::string("light_") + GetParam() + "_output_0.pb"));
   const std::vector<float> actual = Values<float>(output);
   ASSERT_EQ(actual.size(), 1000U);
   ASSERT_EQ(expected.size(), actual.size());

@@ -1,12 +1,12 @@
 #include "runtimes/onnx/onnx_file.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <sys/stat.h>
-
 #include <memory>
 #include <random>
 #include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "tests/fakes/onnx_writer.h"
 #include "tests/runtimes/session_fixture.h"

@@ -1,12 +1,12 @@
 #include "runtimes/onnx/ort_library.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <link.h>
-
 #include <fstream>
 #include <sstream>
 #include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <link.h>
 
 #include "runtimes/onnx/ort_environment.h"
 
@@ -32,9 +32,8 @@ TEST(OrtLibrary, AMissingFileIsNamedTogetherWithWhatToInstall) {
   const auto library = OrtLibrary::Open("/nowhere/libonnxruntime.so");
   ASSERT_FALSE(library);
   EXPECT_EQ(library.error().code, ErrorCode::kUnsupported);
-  EXPECT_THAT(library.error().message,
-              AllOf(HasSubstr("/nowhere/libonnxruntime.so"), HasSubstr("install libonnxruntime"),
-                    HasSubstr("--ort-library")));
+  EXPECT_THAT(library.error().message, AllOf(HasSubstr("/nowhere/libonnxruntime.so"),
+                                             HasSubstr("install libonnxruntime"), HasSubstr("--ort-library")));
 }
 
 TEST(OrtLibrary, AnotherLibraryIsNotTakenForOnnxRuntime) {

@@ -1,7 +1,7 @@
-#include <gmock/gmock.h>
-
 #include <atomic>
 #include <thread>
+
+#include <gmock/gmock.h>
 
 #include "tests/runtimes/session_fixture.h"
 
@@ -107,13 +107,14 @@ TEST_F(OrtSessionTest, OutputsComeInTheOrderAskedFor) {
 
 TEST_F(OrtSessionTest, OutputsOutliveTheInputsAndTheSession) {
   OnnxModel through;  // The output is the input itself, without a node between.
-  through.graph.Input("x", DataType::kFp32, {"n"}).Output("x", DataType::kFp32, {"n"}).Output("z", DataType::kFp32, {"n"});
+  through.graph.Input("x", DataType::kFp32, {"n"})
+      .Output("x", DataType::kFp32, {"n"})
+      .Output("z", DataType::kFp32, {"n"});
   through.graph.Node("Neg", {"x"}, {"z"});
   std::vector<Tensor> kept;
   for (const std::size_t count : {3, 1000}) {
     const auto session = Load(through);
-    const std::vector<Tensor> inputs = {
-        Floats("x", {static_cast<std::int64_t>(count)}, std::vector<float>(count, 7))};
+    const std::vector<Tensor> inputs = {Floats("x", {static_cast<std::int64_t>(count)}, std::vector<float>(count, 7))};
     auto result = Run(*session, inputs, {"x", "z"});
     ASSERT_TRUE(result) << result.error().message;
     EXPECT_NE((*result)[0].data.view.data(), inputs[0].data.view.data());

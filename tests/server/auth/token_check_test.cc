@@ -1,11 +1,11 @@
 #include "server/auth/token_check.h"
 
-#include <gtest/gtest.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
+
+#include <gtest/gtest.h>
 
 namespace tandem {
 namespace {

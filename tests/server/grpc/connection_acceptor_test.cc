@@ -1,15 +1,15 @@
 #include "server/grpc/connection_acceptor.h"
 
+#include <thread>
+#include <utility>
+#include <vector>
+
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <thread>
-#include <utility>
-#include <vector>
 
 #include "api/base/mutex.h"
 

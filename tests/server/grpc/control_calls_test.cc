@@ -1,3 +1,5 @@
+#include <thread>
+
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <google/protobuf/descriptor.h>
@@ -6,8 +8,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <thread>
-
 #include "api/wire/proto/health.grpc.pb.h"
 #include "tests/server/grpc/grpc_fixture.h"
 
@@ -15,10 +15,10 @@ namespace tandem::testing {
 namespace {
 
 namespace health = grpc::health::v1;
+using grpc::StatusCode;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using grpc::StatusCode;
 using Stub = inference::GRPCInferenceService::Stub;
 
 class ControlCalls : public GrpcFixture {

@@ -1,9 +1,5 @@
 #pragma once
 
-#include <grpcpp/create_channel.h>
-#include <gtest/gtest.h>
-#include <prometheus/registry.h>
-
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -13,6 +9,10 @@
 #include <optional>
 #include <string>
 #include <vector>
+
+#include <grpcpp/create_channel.h>
+#include <gtest/gtest.h>
+#include <prometheus/registry.h>
 
 #include "api/base/mutex.h"
 #include "api/wire/proto/inference.grpc.pb.h"

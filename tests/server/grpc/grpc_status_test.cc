@@ -18,7 +18,9 @@ TEST(GrpcStatus, EveryErrorHasTheCodeThatClientsExpect) {
   EXPECT_EQ(ToGrpcCode(ErrorCode::kInternal), grpc::StatusCode::INTERNAL);
 }
 
-TEST(GrpcStatus, SuccessIsOk) { EXPECT_TRUE(ToGrpcStatus(Status()).ok()); }
+TEST(GrpcStatus, SuccessIsOk) {
+  EXPECT_TRUE(ToGrpcStatus(Status()).ok());
+}
 
 TEST(GrpcStatus, TheMessageReachesTheClientUnchanged) {
   const grpc::Status status = ToGrpcStatus(Error{ErrorCode::kNotFound, "model 'x' is not loaded"});

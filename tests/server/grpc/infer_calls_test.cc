@@ -1,17 +1,17 @@
-#include <gmock/gmock.h>
-#include <grpcpp/generic/generic_stub.h>
-
 #include <future>
 #include <thread>
+
+#include <gmock/gmock.h>
+#include <grpcpp/generic/generic_stub.h>
 
 #include "tests/server/grpc/grpc_fixture.h"
 
 namespace tandem::testing {
 namespace {
 
+using grpc::StatusCode;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using grpc::StatusCode;
 
 class InferCalls : public GrpcFixture {
  protected:

@@ -1,16 +1,16 @@
-#include <gmock/gmock.h>
-
 #include <set>
 #include <thread>
+
+#include <gmock/gmock.h>
 
 #include "tests/server/grpc/grpc_fixture.h"
 
 namespace tandem::testing {
 namespace {
 
+using grpc::StatusCode;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using grpc::StatusCode;
 
 class InferStreams : public GrpcFixture {
  protected:

@@ -1,3 +1,5 @@
+#include <thread>
+
 #include <gmock/gmock.h>
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
@@ -6,21 +8,20 @@
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 
-#include <thread>
-
 #include "api/wire/proto/health.grpc.pb.h"
 #include "tests/server/grpc/grpc_fixture.h"
 
 namespace tandem::testing {
 namespace {
 
+using grpc::StatusCode;
 using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
-using grpc::StatusCode;
 
 class ServerLimits : public GrpcFixture {
  protected:
-  grpc::Status Infer(const inference::ModelInferRequest& request, grpc_compression_algorithm packed = GRPC_COMPRESS_NONE) {
+  grpc::Status Infer(const inference::ModelInferRequest& request,
+                     grpc_compression_algorithm packed = GRPC_COMPRESS_NONE) {
     grpc::ClientContext context;
     context.set_compression_algorithm(packed);
     inference::ModelInferResponse response;
@@ -120,8 +121,8 @@ class Reflection : public GrpcFixture {
   using Message = google::protobuf::Message;
 
   static std::unique_ptr<Message> New(const std::string& name) {
-    const auto* descriptor = google::protobuf::DescriptorPool::generated_pool()->FindMessageTypeByName(
-        "grpc.reflection.v1alpha." + name);
+    const auto* descriptor =
+        google::protobuf::DescriptorPool::generated_pool()->FindMessageTypeByName("grpc.reflection.v1alpha." + name);
     return std::unique_ptr<Message>(
         google::protobuf::MessageFactory::generated_factory()->GetPrototype(descriptor)->New());
   }
@@ -200,7 +201,8 @@ Identity MakeIdentity() {
   X509_NAME* name = X509_get_subject_name(certificate);
   X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, reinterpret_cast<const unsigned char*>("localhost"), -1, -1, 0);
   X509_set_issuer_name(certificate, name);
-  for (const auto& [id, value] : {std::pair{NID_subject_alt_name, "DNS:localhost"}, {NID_basic_constraints, "CA:TRUE"}}) {
+  for (const auto& [id, value] :
+       {std::pair{NID_subject_alt_name, "DNS:localhost"}, {NID_basic_constraints, "CA:TRUE"}}) {
     X509_EXTENSION* extension = X509V3_EXT_conf_nid(nullptr, nullptr, id, value);
     X509_add_ext(certificate, extension, -1);
     X509_EXTENSION_free(extension);
@@ -227,8 +229,8 @@ class Tls : public GrpcFixture {
   }
 
   grpc::Status ReadyWith(const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
-    const auto channel = grpc::CreateCustomChannel("localhost:" + std::to_string(server_->port()), credentials,
-                                                   ChannelArguments());
+    const auto channel =
+        grpc::CreateCustomChannel("localhost:" + std::to_string(server_->port()), credentials, ChannelArguments());
     grpc::ClientContext context;
     inference::ServerReadyResponse response;
     return inference::GRPCInferenceService::NewStub(channel)->ServerReady(&context, {}, &response);

@@ -1,8 +1,8 @@
 #include "server/infer/classification.h"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
+
+#include <gtest/gtest.h>
 
 #include "tests/fakes/fake_session.h"
 
@@ -11,7 +11,9 @@ namespace {
 
 using testing::MakeTensor;
 
-std::vector<std::string_view> Elements(const Tensor& tensor) { return BytesElements(tensor.data.view); }
+std::vector<std::string_view> Elements(const Tensor& tensor) {
+  return BytesElements(tensor.data.view);
+}
 
 TEST(Classification, GivesTheLargestOfEachRowWithItsIndex) {
   const Tensor scores = MakeTensor("y", DataType::kFp32, {2, 3}, std::vector<float>{1, 3, 2, 9, 7, 8});

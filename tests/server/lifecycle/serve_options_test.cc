@@ -1,10 +1,10 @@
 #include "server/lifecycle/serve_options.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include <cstdlib>
 
 #include <CLI/CLI.hpp>
-#include <cstdlib>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 namespace tandem {
 namespace {

@@ -49,7 +49,7 @@ TEST_F(RepositoryStress, NoRequestIsLostWhileAModelIsReloadedGoodAndBad) {
       [&] {
         const auto found = models_->Find("m", "");
         const auto answer = found ? Ask(**found) : std::unexpected(found.error());
-        answer&&* answer >= 1 ? ++answered : ++lost;
+        answer && *answer >= 1 ? ++answered : ++lost;
       },
       [&] {
         for (int i = 1; i <= kRounds; ++i) {
