@@ -30,6 +30,12 @@ class BatchCancellation {
   std::vector<CancelToken::Registration> registrations_;
 };
 
+std::size_t InputBytes(std::span<const Tensor> inputs) {
+  std::size_t bytes = 0;
+  for (const Tensor& input : inputs) bytes += input.data.size();
+  return bytes;
+}
+
 // Nobody waits for it, or not in time: never compute it.
 bool IsDead(const WorkItem& item, MonotonicTime now) {
   return item.cancel->cancelled() || (item.deadline && *item.deadline < now);
@@ -60,8 +66,20 @@ Dispatcher::~Dispatcher() {
   workers_.clear();
 }
 
+Status Dispatcher::Admit(const WorkItem& item, MonotonicTime now) const {
+  if (stopping_) return Fail(ErrorCode::kUnavailable, "the server is shutting down");
+  return admission_.Admit({.model = item.servable->name(),
+                           .now = now,
+                           .deadline = item.deadline,
+                           .queued = queue_.size(),
+                           .queued_model = queue_.size(*item.servable),
+                           .max_queued = options_.max_queued,
+                           .max_queued_model = item.servable->batching().max_queue_size});
+}
+
 void Dispatcher::Submit(WorkItem item) {
   const MonotonicTime now = clock_.Now();
+  if (RunHere(item, now)) return;
   const std::shared_ptr<Servable> servable = item.servable;
   const QueueKey key{.priority = item.priority,
                      .deadline = item.deadline.value_or(MonotonicTime::max()),
@@ -71,14 +89,7 @@ void Dispatcher::Submit(WorkItem item) {
   Status admitted;
   {
     MutexLock lock(mu_);
-    admitted = stopping_ ? Status(Fail(ErrorCode::kUnavailable, "the server is shutting down"))
-                         : admission_.Admit({.model = servable->name(),
-                                             .now = now,
-                                             .deadline = item.deadline,
-                                             .queued = queue_.size(),
-                                             .queued_model = queue_.size(*servable),
-                                             .max_queued = options_.max_queued,
-                                             .max_queued_model = servable->batching().max_queue_size});
+    admitted = Admit(item, now);
     if (admitted) queue_.Push(key, {.item = std::move(item), .queued = now, .on_cancel = std::move(on_cancel)});
   }
   if (admitted) {
@@ -87,6 +98,27 @@ void Dispatcher::Submit(WorkItem item) {
     on_cancel = {};
     item.done(std::unexpected(admitted.error()));
   }
+}
+
+bool Dispatcher::RunHere(WorkItem& item, MonotonicTime now) {
+  if (IsDead(item, now) || !item.servable->short_runs().Expects(InputBytes(item.inputs))) return false;
+  {
+    MutexLock lock(mu_);
+    if (running_ > 0 || queue_.size() > 0 || !Admit(item, now)) return false;
+    if (ChooseBatch({.settings = item.servable->batching(), .sizes = {&item.batch, 1}}).take == 0) return false;
+    ++running_here_;
+  }
+  std::vector<WorkItem> items;
+  items.push_back(std::move(item));
+  RunTogether(items, {now});
+  MutexLock lock(mu_);
+  --running_here_;
+  if (Idle()) idle_.NotifyAll();
+  return true;
+}
+
+bool Dispatcher::Idle() const {
+  return running_ == 0 && running_here_ == 0 && queue_.size() == 0 && graveyard_.empty();
 }
 
 void Dispatcher::Bury(const Servable& servable, const QueueKey& key) {
@@ -161,7 +193,7 @@ void Dispatcher::Work() {
     {
       MutexLock lock(mu_);
       --running_;
-      if (running_ == 0 && queue_.size() == 0 && graveyard_.empty()) idle_.NotifyAll();
+      if (Idle()) idle_.NotifyAll();
     }
   }
 }
@@ -204,6 +236,7 @@ void Dispatcher::RunTogether(std::vector<WorkItem>& items, const std::vector<Mon
     return servable->session().Run(inputs, outputs, cancellation.token());
   }();
   const MonotonicTime computed = clock_.Now();
+  servable->short_runs().Observe(InputBytes(inputs), computed - ready);
 
   // One request's data may fail a run that others share; apart, only the guilty one fails.
   if (!ran && items.size() > 1 && ran.error().code != ErrorCode::kCancelled) {
@@ -237,7 +270,7 @@ void Dispatcher::RunTogether(std::vector<WorkItem>& items, const std::vector<Mon
 bool Dispatcher::WaitIdle(std::chrono::nanoseconds timeout) {
   const MonotonicTime until = RealClock::Instance().Now() + timeout;
   MutexLock lock(mu_);
-  while (running_ > 0 || queue_.size() > 0 || !graveyard_.empty()) {
+  while (!Idle()) {
     const auto left = until - RealClock::Instance().Now();
     if (left <= std::chrono::nanoseconds::zero()) return false;
     idle_.WaitFor(mu_, left);

@@ -17,12 +17,15 @@ namespace tandem {
 struct DispatcherOptions {
   int workers = 1;  // Runs under way at once on this device.
   std::size_t max_queued = 8192;
-  // Told of every run: model, elements. Called on a worker; may be empty.
+  // Told of every run: model, elements. Called by the thread that ran it; may be empty.
   std::function<void(const Servable&, std::int64_t batch)> on_batch;
 };
 
 // The queue of one device and the threads that empty it: orders, batches, runs, answers. Thread-safe. Every submitted
 // item is answered exactly once, also when the dispatcher stops.
+//
+// A request that finds the device free, and whose run is expected to take less time than waking a worker, is run by the
+// thread that submits it: nothing is there to be ordered or batched.
 class Dispatcher {
  public:
   // Borrows clock and policy, which must outlive it.
@@ -32,6 +35,7 @@ class Dispatcher {
   Dispatcher(const Dispatcher&) = delete;
   Dispatcher& operator=(const Dispatcher&) = delete;
 
+  // May answer before it returns.
   void Submit(WorkItem item) EXCLUDES(mu_);
 
   // Waits until nothing is queued or running, or the time is over; true when it became idle.
@@ -51,6 +55,10 @@ class Dispatcher {
   };
 
   void Work();
+  [[nodiscard]] Status Admit(const WorkItem& item, MonotonicTime now) const REQUIRES(mu_);
+  // Runs and answers the item on this thread, or leaves it as it is and says no.
+  [[nodiscard]] bool RunHere(WorkItem& item, MonotonicTime now) EXCLUDES(mu_);
+  [[nodiscard]] bool Idle() const REQUIRES(mu_);
   [[nodiscard]] Step NextStep(MonotonicTime now) REQUIRES(mu_);
   [[nodiscard]] BatchDecision Decide(const Servable& servable, MonotonicTime now, std::vector<QueueKey>& keys) const
       REQUIRES(mu_);
@@ -73,7 +81,8 @@ class Dispatcher {
   RequestQueue queue_ GUARDED_BY(mu_);
   // Cancelled while they waited; a worker answers them, because a callback must not release its own registration.
   std::vector<Entry> graveyard_ GUARDED_BY(mu_);
-  int running_ GUARDED_BY(mu_) = 0;
+  int running_ GUARDED_BY(mu_) = 0;       // Workers that run something.
+  int running_here_ GUARDED_BY(mu_) = 0;  // Submitting threads that do.
   bool stopping_ GUARDED_BY(mu_) = false;
 
   std::vector<std::jthread> workers_;  // Last: they use all of the above.

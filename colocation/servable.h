@@ -11,6 +11,7 @@
 
 #include "api/base/inference_session.h"
 #include "profiler/model_statistics.h"
+#include "profiler/short_runs.h"
 
 namespace tandem {
 
@@ -27,7 +28,8 @@ struct BatchSettings {
   bool allow_timeout_override = false;
 };
 
-// One loaded version of a model. Constant after construction but for its statistics. Shared by the repository and by
+// One loaded version of a model. Constant after construction but for what is
+// learnt of its runs. Shared by the repository and by
 // every request that is under way, so that an unloaded version lives until its last request is answered.
 class Servable {
  public:
@@ -56,6 +58,7 @@ class Servable {
   [[nodiscard]] const Labels& labels() const { return labels_; }
   [[nodiscard]] InferenceSession& session() const { return *session_; }
   [[nodiscard]] ModelStatistics& statistics() const { return statistics_; }
+  [[nodiscard]] ShortRuns& short_runs() const { return short_runs_; }
 
  private:
   const std::string name_;
@@ -67,6 +70,7 @@ class Servable {
   const Labels labels_;
   const std::unique_ptr<InferenceSession> session_;
   mutable ModelStatistics statistics_;
+  mutable ShortRuns short_runs_;
 };
 
 }  // namespace tandem

@@ -32,7 +32,7 @@ struct WorkItem {
   std::optional<MonotonicTime> deadline;
   std::shared_ptr<CancelToken> cancel;  // Shared with the front end; never null.
 
-  // Called once, on a worker, or on the submitting or cancelling thread when the item never reached one.
+  // Called once: on a worker, or within Submit() when the item was refused or run there.
   std::move_only_function<void(Result<WorkResult>)> done;
 };
 

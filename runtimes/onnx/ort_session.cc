@@ -208,26 +208,28 @@ Status OnnxSession::BindOutputs(RunSlot& slot, std::span<const std::string> outp
       return Invalid("model '{}': output '{}' is asked for twice", name_, spec->name);
     }
     const auto index = static_cast<std::size_t>(spec - signature_.outputs.data());
-    std::optional<Shape> shape = use_plans ? PlannedShape(index, inputs) : std::nullopt;
-    const auto bytes = shape ? ByteSize(spec->type, *shape) : Result<std::int64_t>(0);
-    if (bytes && *bytes >= kMinPlannedBytes && *bytes <= kMaxPlannedBytes) {
-      TANDEM_TRY(slot.AddOutput(spec->name.c_str(), spec->type, std::move(*shape), static_cast<std::size_t>(*bytes)));
-    } else {
+    Shape shape = use_plans ? PlannedShape(index, inputs) : Shape{};
+    if (shape.empty()) {
       slot.AddOutput(spec->name.c_str());
+    } else {
+      TANDEM_TRY(slot.AddOutput(spec->name.c_str(), spec->type, std::move(shape)));
     }
   }
   return {};
 }
 
-std::optional<Shape> OnnxSession::PlannedShape(std::size_t output, const std::vector<const Tensor*>& inputs) const {
+Shape OnnxSession::PlannedShape(std::size_t output, const std::vector<const Tensor*>& inputs) const {
   const OutputPlan& plan = plans_[output];
-  if (!plan.known.load(std::memory_order_relaxed)) return std::nullopt;
-  Shape shape = signature_.outputs[output].shape;
+  if (!plan.known.load(std::memory_order_relaxed)) return {};
+  const TensorSpec& spec = signature_.outputs[output];
+  Shape shape = spec.shape;
   if (plan.batch_input >= 0) {
     const Tensor* const input = inputs[static_cast<std::size_t>(plan.batch_input)];
-    if (input->shape.empty()) return std::nullopt;
+    if (input->shape.empty()) return {};
     shape[0] = input->shape[0];
   }
+  const auto bytes = ByteSize(spec.type, shape);
+  if (!bytes || *bytes < kMinPlannedBytes || *bytes > kMaxPlannedBytes) return {};
   return shape;
 }
 

@@ -46,7 +46,8 @@ class OnnxSession final : public InferenceSession {
   Status BindInputs(RunSlot& slot, std::span<const Tensor> inputs, std::vector<const Tensor*>& by_index) const;
   Status BindOutputs(RunSlot& slot, std::span<const std::string> outputs, const std::vector<const Tensor*>& inputs,
                      bool use_plans) const;
-  std::optional<Shape> PlannedShape(std::size_t output, const std::vector<const Tensor*>& inputs) const;
+  // The shape that an output will have; empty when it cannot be told or the output is not worth memory of its own.
+  Shape PlannedShape(std::size_t output, const std::vector<const Tensor*>& inputs) const;
   std::optional<OrtFailure> Execute(RunSlot& slot, CancelToken& cancel);
   // Forgets the plans that a run has shown to be wrong: all of them, or those with another shape than in `slot`.
   void DropWrongPlans(std::span<const std::string> outputs, const std::vector<std::optional<Shape>>& planned, bool all,

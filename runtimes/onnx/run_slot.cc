@@ -106,15 +106,16 @@ void RunSlot::AddOutput(const char* name) {
   output_values_.push_back(nullptr);
 }
 
-Status RunSlot::AddOutput(const char* name, DataType type, Shape shape, std::size_t byte_size) {
+Status RunSlot::AddOutput(const char* name, DataType type, Shape shape) {
+  TANDEM_ASSIGN(const std::int64_t bytes, ByteSize(type, shape));
   AddOutput(name);
   Planned& planned = planned_.back();
-  planned.buffer = AlignedBuffer(byte_size);
+  planned.buffer = AlignedBuffer(static_cast<std::size_t>(bytes));
   planned.shape = std::move(shape);
   WriteMarks(planned.buffer);
   return CheckOrt(
       api_,
-      api_.CreateTensorWithDataAsOrtValue(cpu_, planned.buffer.data(), byte_size, planned.shape.data(),
+      api_.CreateTensorWithDataAsOrtValue(cpu_, planned.buffer.data(), planned.buffer.size(), planned.shape.data(),
                                           planned.shape.size(), ElementTypeOf(type), &output_values_.back()),
       "output tensor");
 }

@@ -30,8 +30,8 @@ class RunSlot {
   [[nodiscard]] Status AddInput(const char* name, const Tensor& tensor);
   // Adds an output that ONNX Runtime allocates.
   void AddOutput(const char* name);
-  // Adds an output of a known shape with memory of ours.
-  [[nodiscard]] Status AddOutput(const char* name, DataType type, Shape shape, std::size_t byte_size);
+  // Adds an output of a known shape, at least 16 bytes, with memory of ours.
+  [[nodiscard]] Status AddOutput(const char* name, DataType type, Shape shape);
   void ClearOutputs();
   void Clear();
 

@@ -58,13 +58,13 @@ struct ConnectionShares {
 ConnectionShares ShareConnections(std::size_t wanted) {
   // For models being loaded, poll sets of threads yet to start, and refusals under way.
   constexpr std::size_t kKept = 40;
+  constexpr std::size_t kMetrics = 256;
   const std::size_t taken = ReadProcessUsage().open_fds + kKept;
   const std::size_t limit = http::RaiseFileLimit();
   const std::size_t free = limit > taken ? limit - taken : 0;
-  const auto share = [&](std::size_t eighths) {
-    return std::max<std::size_t>(4, std::min(wanted, free / 8 * eighths));
-  };
-  return {.http = share(4), .grpc = share(3), .metrics = share(1)};
+  const std::size_t metrics = std::min(kMetrics, free / 8);
+  const auto share = [&](std::size_t part) { return std::max<std::size_t>(4, std::min(wanted, part)); };
+  return {.http = share((free - metrics) / 8 * 5), .grpc = share((free - metrics) / 8 * 3), .metrics = share(metrics)};
 }
 
 void ApplyLogSettings(const LogSettings::Values& values) {

@@ -2,6 +2,7 @@
 
 #include <future>
 #include <latch>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -213,6 +214,90 @@ TEST_F(DispatcherTest, RefusesBeyondTheModelsOwnBound) {
   gate_.Open();
   EXPECT_TRUE(running.answer.get() && waiting.answer.get() && other.answer.get());
   EXPECT_TRUE(dispatcher.WaitIdle(10s));
+}
+
+// A model whose runs tell on which thread they were made.
+class RunsHereTest : public DispatcherTest {
+ protected:
+  std::shared_ptr<Servable> Short(const BatchSettings& batching = {.max_batch_size = 8, .dynamic = true}) {
+    return MakeServable("short", batching, [this](std::span<const Tensor> inputs, std::span<const std::string> outputs,
+                                                  CancelToken&) -> Result<std::vector<Tensor>> {
+      ran_on_ = std::this_thread::get_id();
+      clock_.Advance(took_);
+      Tensor output = inputs[0];
+      output.name = outputs[0];
+      return std::vector<Tensor>{output};
+    });
+  }
+  void Prove(Dispatcher& dispatcher, const std::shared_ptr<Servable>& servable) {
+    for (int i = 0; i < ShortRuns::kProof; ++i) ASSERT_TRUE(Send(dispatcher, servable, 1).answer.get());
+    ASSERT_TRUE(dispatcher.WaitIdle(1min));
+  }
+  bool RanHere() const { return ran_on_ == std::this_thread::get_id(); }
+
+  std::chrono::nanoseconds took_ = 10us;
+  std::thread::id ran_on_;
+};
+
+TEST_F(RunsHereTest, AShortRunIsMadeByTheSubmittingThread) {
+  Dispatcher dispatcher(clock_, admission_, {});
+  const auto servable = Short();
+  Prove(dispatcher, servable);
+  EXPECT_FALSE(RanHere());
+  Sent sent = Send(dispatcher, servable, 3);
+  ASSERT_EQ(sent.answer.wait_for(0s), std::future_status::ready);
+  EXPECT_EQ(ValuesOf<float>(sent.answer.get()->outputs[0]), (std::vector<float>{3, 3}));
+  EXPECT_TRUE(RanHere());
+  EXPECT_TRUE(dispatcher.WaitIdle(0s));
+  EXPECT_EQ(servable->statistics().Totals().execution_count, static_cast<std::uint64_t>(ShortRuns::kProof) + 1);
+}
+
+TEST_F(RunsHereTest, ARunThatProvedLongGoesBackToTheWorkers) {
+  Dispatcher dispatcher(clock_, admission_, {});
+  const auto servable = Short();
+  Prove(dispatcher, servable);
+  took_ = 1s;
+  ASSERT_TRUE(Send(dispatcher, servable, 1).answer.get());
+  EXPECT_TRUE(RanHere());
+  ASSERT_TRUE(Send(dispatcher, servable, 1).answer.get());
+  EXPECT_FALSE(RanHere());
+}
+
+TEST_F(RunsHereTest, WhoeverFindsTheDeviceBusyWaitsInTheQueue) {
+  Dispatcher dispatcher(clock_, admission_, {});
+  const auto servable = Short();
+  Prove(dispatcher, servable);
+  Sent running = Send(dispatcher, single_, 0);
+  gate_.WaitForRuns(1);
+  Sent sent = Send(dispatcher, servable, 1);
+  EXPECT_EQ(dispatcher.queued(), 1u);
+  gate_.Open();
+  ASSERT_TRUE(sent.answer.get());
+  EXPECT_FALSE(RanHere());
+  ASSERT_TRUE(running.answer.get());
+}
+
+TEST_F(RunsHereTest, AModelThatWaitsForABatchIsQueued) {
+  Dispatcher dispatcher(clock_, admission_, {});
+  const auto servable =
+      Short({.max_batch_size = 2, .dynamic = true, .preferred_sizes = {2}, .max_queue_delay = std::chrono::hours(1)});
+  for (int i = 0; i < ShortRuns::kProof; ++i) servable->short_runs().Observe(8, 10us);
+  Sent first = Send(dispatcher, servable, 1);
+  EXPECT_EQ(dispatcher.queued(), 1u);
+  Sent second = Send(dispatcher, servable, 2);
+  ASSERT_TRUE(first.answer.get());
+  ASSERT_TRUE(second.answer.get());
+}
+
+TEST_F(RunsHereTest, WhatIsDeadOnArrivalIsNeverRun) {
+  Dispatcher dispatcher(clock_, admission_, {});
+  const auto servable = Short();
+  Prove(dispatcher, servable);
+  ran_on_ = {};
+  const auto late = Send(dispatcher, servable, 1, 9, -1ms).answer.get();
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code, ErrorCode::kDeadlineExceeded);
+  EXPECT_EQ(ran_on_, std::thread::id());
 }
 
 }  // namespace

@@ -3,11 +3,12 @@ import json
 import socket
 import threading
 import time
+import zlib
 
 import numpy as np
 
 import models
-from raw_http import GOOD_BODY, Connection, HostileTest, request, slow_body
+from raw_http import GOOD_BODY, Connection, HostileTest, binary_body, request, slow_body
 from tandem_server import PATIENCE, TandemTest, until
 
 HEAD = b"POST /v2/models/bias/infer HTTP/1.1\r\nHost: x\r\n"
@@ -91,6 +92,59 @@ class SlowClients(HostileTest):
         for _, drip in drips:
             drip.connection.close()
         self.assertLess(np.median(waits), 1, "others had to wait")
+
+
+class HeavyRequests(HostileTest):
+    flags = ("--max-request-bytes", str(64 << 20))
+
+    def longest_wait_beside(self, questions):
+        """How long all questions took together, and the longest wait for a probe beside them."""
+        done = threading.Event()
+        answers = []
+
+        def ask(data):
+            with Connection(self.server.http_port) as connection:
+                answers.append(connection.send(data).answer())
+
+        def ask_all():
+            threads = [threading.Thread(target=ask, args=(data, )) for data in questions]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            done.set()
+
+        begun = time.monotonic()
+        threading.Thread(target=ask_all, daemon=True).start()
+        longest = 0
+        while not done.is_set():
+            asked = time.monotonic()
+            self.assertEqual(self.server.call("GET", "/v2/health/live").status, 200)
+            longest = max(longest, time.monotonic() - asked)
+            time.sleep(0.005)
+        self.assertEqual(len(answers), len(questions))
+        return time.monotonic() - begun, longest, {answer.status for answer in answers}
+
+    def test_heavy_requests_hinder_nobody(self):
+        packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+        bomb = packer.compress(bytes(65 << 20)) + packer.flush()
+        count = 15_000_000
+        ones = b"1" + b",1" * (count - 1)
+        numbers = b'{"inputs":[{"name":"x","shape":[1,%d],"datatype":"INT8","data":[%s]}]}' % (count, ones)
+        noise = np.random.default_rng(1).integers(0, 256, 20 << 20, np.uint8).tobytes()
+        packed_answer, header = binary_body(
+            {"inputs": [{"name": "x", "shape": [1, len(noise)], "datatype": "INT8",
+                         "parameters": {"binary_data_size": len(noise)}}],
+             "parameters": {"binary_data_output": True}}, noise)
+        path, accept = "/v2/models/identity_int8/infer", ("Accept-Encoding", "gzip")
+        cases = {"packed bodies": ([request(bomb, headers=[("Content-Encoding", "gzip")])] * 8, {413}),
+                 "large JSON": ([request(numbers, path)] * 3, {200}),
+                 "answers to be packed": ([request(packed_answer, path, headers=[header, accept])] * 2, {200})}
+        for label, (questions, statuses) in cases.items():
+            with self.subTest(label):
+                total, longest, seen = self.longest_wait_beside(questions)
+                self.assertEqual(seen, statuses)
+                self.assertLess(longest, max(total / 4, 0.5), f"of {total:.1f} s")
 
 
 class ManyClients(TandemTest):
