@@ -127,6 +127,7 @@ Result<int> Demo(const DemoOptions& options) {
   serve.http_port = serve.grpc_port = serve.metrics_port = 0;
   serve.exit_on_error = true;
   TANDEM_ASSIGN(const std::unique_ptr<Server> server, Server::Start(serve));
+  TANDEM_TRY(server->LoadModels());
   const int port = server->ports().http;
   const std::chrono::duration<double> ready = std::chrono::steady_clock::now() - start;
   std::printf("Serving %zu models after %.1f s: REST on 127.0.0.1:%d, gRPC on 127.0.0.1:%d, metrics on 127.0.0.1:%d\n",

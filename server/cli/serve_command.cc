@@ -2,14 +2,17 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <future>
 #include <istream>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <pthread.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include "server/cli/command.h"
 #include "server/lifecycle/server.h"
@@ -18,10 +21,13 @@
 namespace tandem::cli {
 namespace {
 
+// What Loading sends to this process when it has ended. From anybody else it says nothing.
+constexpr int kLoaded = SIGUSR1;
+
 sigset_t HandledSignals() {
   sigset_t set;
   ::sigemptyset(&set);
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&set, signal);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, kLoaded}) ::sigaddset(&set, signal);
   return set;
 }
 
@@ -47,6 +53,28 @@ void Drain(Server& server, const sigset_t& signals, std::chrono::milliseconds at
   });
   if (!server.WaitDrained(at_most)) LogWarning("drain time is over; requests under way are dropped");
 }
+
+// Loads the models on a thread of its own, so that signals are heard meanwhile.
+class Loading {
+ public:
+  explicit Loading(Server& server)
+      : thread_([this, &server] {
+          promise_.set_value(server.LoadModels());
+          ::kill(::getpid(), kLoaded);
+        }) {}
+
+  // Whether it ends within that time.
+  [[nodiscard]] bool EndsWithin(std::chrono::milliseconds time) const {
+    return result_.wait_for(time) == std::future_status::ready;
+  }
+  // How it ended; waits for that.
+  [[nodiscard]] const Status& result() const { return result_.get(); }
+
+ private:
+  std::promise<Status> promise_;
+  const std::shared_future<Status> result_ = promise_.get_future().share();
+  const std::jthread thread_;  // Last: it uses the above.
+};
 
 // Puts every item of a configuration file into the section of `serve`.
 class ServeSection final : public CLI::ConfigBase {
@@ -84,18 +112,23 @@ int Serve(const ServeOptions& options) {
 
   auto server = Server::Start(options);
   if (!server) return Complain(server.error());
-  while (true) {
-    int signal = 0;
+  const Loading loading(**server);
+  int signal = 0;
+  while (signal != SIGTERM && signal != SIGINT) {
     if (::sigwait(&signals, &signal) != 0) continue;
-    if (signal == SIGHUP) {
-      (*server)->Rescan();
-      continue;
-    }
-    Drain(**server, signals, std::chrono::milliseconds(std::llround(options.drain_secs * 1000)));
-    server->reset();
-    LogInfo("stopped");
-    return kDone;
+    if (signal == SIGHUP) (*server)->Rescan();
+    if (signal == kLoaded && loading.EndsWithin({}) && !loading.result()) return Complain(loading.result().error());
   }
+  const std::chrono::milliseconds patience(std::llround(options.drain_secs * 1000));
+  Drain(**server, signals, patience);
+  if (!loading.EndsWithin(patience)) {
+    LogWarning("a model is still loading; leaving without it");
+    std::fflush(nullptr);
+    ::_exit(kDone);
+  }
+  server->reset();
+  LogInfo("stopped");
+  return kDone;
 }
 
 }  // namespace

@@ -39,6 +39,7 @@ void Connection::Open() {
 
 void Connection::Close() {
   if (phase_ == Phase::kClosed) return;
+  EndRequest();
   phase_ = Phase::kClosed;
   if (watched_ != 0) channel_->disableAll();
   if (registered_) channel_->remove();
@@ -207,12 +208,18 @@ void Connection::HandToHandler() {
   if (gone_) cancel_->Cancel();
   answered_ = false;
   phase_ = Phase::kHandling;
+  being_handled_ = true;
+  shard_.loop()->RequestBegins();
   shard_.core().requests.fetch_add(1, std::memory_order_relaxed);
   try {
     shard_.core().handler(exchange);
   } catch (const std::exception&) {
     exchange->Respond(ErrorResponse(500, "the request could not be handled"));
   }
+}
+
+void Connection::EndRequest() {
+  if (std::exchange(being_handled_, false)) shard_.loop()->RequestEnds();
 }
 
 void Connection::Refuse(int status, std::string_view message) {
@@ -234,6 +241,7 @@ void Connection::ContinueWithHeldInput() {
 
 void Connection::FinishIfSent() {
   if (phase_ != Phase::kHandling || !answered_ || streaming_ || !output_.empty()) return;
+  EndRequest();
   if (!delivery_.keep_alive) {
     BeginLinger();
     return;

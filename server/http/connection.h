@@ -86,6 +86,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void OnParsed(RequestParser::Event event);
   void OnHead();
   void HandToHandler();
+  void EndRequest();
   void Refuse(int status, std::string_view message);
 
   // The answer to the current request, or the refusal of what came instead of one.
@@ -122,7 +123,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::string held_;
   std::size_t held_used_ = 0;
 
-  // The request being handled.
+  // The request being handled, if any.
+  bool being_handled_ = false;
   MonotonicTime arrival_;
   Delivery delivery_;
   bool answered_ = false;

@@ -58,7 +58,7 @@ Result<std::unique_ptr<HttpServer>> HttpServer::Start(ServerOptions options, Han
   core.budget = std::make_shared<BodyBudget>(options.max_body_total);
   core.handler = std::move(handler);
   core.options = std::move(options);
-  server->loops_ = core.options.loops ? core.options.loops : std::make_shared<IoLoops>(core.options.io_threads);
+  server->loops_ = core.options.loops ? core.options.loops : std::make_shared<IoLoops>(core.options.io_threads, core.options.poll_window);
   for (std::size_t i = 0; i < server->loops_->size(); ++i) {
     const std::shared_ptr<IoLoop>& loop = server->loops_->at(i);
     server->shards_.push_back(std::make_unique<Shard>(core, loop));

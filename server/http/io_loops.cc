@@ -6,8 +6,12 @@
 #include <utility>
 
 #include <pthread.h>
+#include <sys/eventfd.h>
+#include <trantor/net/Channel.h>
 #include <trantor/net/EventLoop.h>
 #include <trantor/utils/Logger.h>
+
+#include "server/http/stream.h"
 
 namespace tandem::http {
 namespace {
@@ -27,7 +31,7 @@ void SetTransportLog(std::function<void(std::string_view)> log) {
   });
 }
 
-IoLoop::IoLoop(std::string name) {
+IoLoop::IoLoop(std::string name, std::chrono::nanoseconds poll_window) : poll_budget_(poll_window) {
   SetTransportLog({});
   thread_ = std::thread([this, name = std::move(name)] { ThreadMain(name); });
   MutexLock lock(mu_);
@@ -41,6 +45,11 @@ IoLoop::~IoLoop() {
 void IoLoop::ThreadMain(const std::string& name) {
   pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
   trantor::EventLoop events;
+  // Never read, so always readable; without a descriptor for it the loop sleeps as any other.
+  const UniqueFd ready(::eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK));
+  trantor::Channel always_ready(&events, ready.get());
+  always_ready.setReadCallback([this] { OnTurn(); });
+  if (ready) always_ready_ = &always_ready;
   // trantor forgets a quit() that comes before the loop turns, so the start is announced from inside.
   events.queueInLoop([this, &events] {
     MutexLock lock(mu_);
@@ -50,6 +59,7 @@ void IoLoop::ThreadMain(const std::string& name) {
     started_.NotifyAll();
   });
   events.loop();
+  if (polling_) StopPolling();
   std::vector<Task> dropped;
   {
     MutexLock lock(mu_);
@@ -128,6 +138,36 @@ void IoLoop::RunPosted() {
   batch_.clear();
 }
 
+void IoLoop::RequestBegins() {
+  ++requests_;
+}
+
+void IoLoop::RequestEnds() {
+  if (--requests_ > 0 || always_ready_ == nullptr) return;
+  if (polling_) poll_budget_.Found();
+  const MonotonicTime now = RealClock::Instance().Now();
+  poll_until_ = poll_budget_.Begin(now);
+  if (polling_ || poll_until_ <= now) return;
+  polling_ = true;
+  always_ready_->enableReading();
+}
+
+void IoLoop::OnTurn() {
+  if (!polling_) return;
+  if (requests_ > 0) {
+    poll_budget_.Found();
+    StopPolling();
+  } else if (RealClock::Instance().Now() >= poll_until_) {
+    poll_budget_.Missed();
+    StopPolling();
+  }
+}
+
+void IoLoop::StopPolling() {
+  polling_ = false;
+  always_ready_->disableAll();
+}
+
 void IoLoop::Stop() {
   {
     MutexLock lock(mu_);
@@ -136,10 +176,10 @@ void IoLoop::Stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-IoLoops::IoLoops(std::size_t count, std::string_view name) {
+IoLoops::IoLoops(std::size_t count, std::chrono::nanoseconds poll_window, std::string_view name) {
   loops_.reserve(std::max<std::size_t>(count, 1));
   for (std::size_t i = 0; i < std::max<std::size_t>(count, 1); ++i) {
-    loops_.push_back(std::make_shared<IoLoop>(std::string(name) + "-" + std::to_string(i)));
+    loops_.push_back(std::make_shared<IoLoop>(std::string(name) + "-" + std::to_string(i), poll_window));
   }
 }
 

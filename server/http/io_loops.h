@@ -9,9 +9,12 @@
 #include <thread>
 #include <vector>
 
+#include "api/base/clock.h"
 #include "api/base/mutex.h"
+#include "api/base/poll_budget.h"
 
 namespace trantor {
+class Channel;
 class EventLoop;
 }
 
@@ -19,12 +22,15 @@ namespace tandem::http {
 
 // One thread that waits for sockets and runs what is posted to it (trantor's event loop). Shared by the servers that
 // run on it and by every exchange, which may outlive them: what is posted after Stop() is dropped.
+//
+// After an answer it looks for the next request without sleeping, for a short while and only while none is being worked
+// on: then the cores belong to the work.
 class IoLoop {
  public:
   using Task = std::move_only_function<void()>;
 
-  // Starts the thread and returns when the loop runs.
-  explicit IoLoop(std::string name);
+  // Starts the thread and returns when the loop runs. `poll_window` is how long it looks before it sleeps; 0: never.
+  IoLoop(std::string name, std::chrono::nanoseconds poll_window);
   ~IoLoop();
   IoLoop(const IoLoop&) = delete;
   IoLoop& operator=(const IoLoop&) = delete;
@@ -38,12 +44,19 @@ class IoLoop {
   // The loop itself, for who watches sockets on it. Loop's thread only.
   [[nodiscard]] trantor::EventLoop& events() NO_THREAD_SAFETY_ANALYSIS { return *events_; }
 
+  // A request has come, or is done with. Loop's thread only.
+  void RequestBegins();
+  void RequestEnds();
+
   // Ends the thread; what is still posted is dropped. Not from the loop's own thread.
   void Stop();
 
  private:
   void ThreadMain(const std::string& name);
   void RunPosted();
+  // Once per turn while the loop does not sleep.
+  void OnTurn();
+  void StopPolling();
 
   Mutex mu_;
   CondVar started_;
@@ -57,6 +70,11 @@ class IoLoop {
 
   // Loop's thread only.
   std::vector<Task> batch_;
+  int requests_ = 0;  // Being worked on.
+  PollBudget poll_budget_;
+  MonotonicTime poll_until_;
+  bool polling_ = false;
+  trantor::Channel* always_ready_ = nullptr;  // While the poller knows it, the loop does not sleep.
 
   // Constant after construction.
   std::thread::id thread_id_;
@@ -68,7 +86,7 @@ class IoLoop {
 class IoLoops {
  public:
   // `count` is at least 1.
-  explicit IoLoops(std::size_t count, std::string_view name = "http");
+  explicit IoLoops(std::size_t count, std::chrono::nanoseconds poll_window = {}, std::string_view name = "http");
 
   [[nodiscard]] std::size_t size() const { return loops_.size(); }
   // Shared because an exchange may outlive the set.

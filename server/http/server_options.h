@@ -39,6 +39,7 @@ struct ServerOptions {
 
   std::shared_ptr<IoLoops> loops;  // Shared with other servers; null: io_threads loops of its own.
   std::size_t io_threads = 1;
+  std::chrono::nanoseconds poll_window{0};  // Of loops of its own; see IoLoop.
 
   Limits limits;
   Timeouts timeouts;

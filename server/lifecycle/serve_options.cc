@@ -119,6 +119,10 @@ void AddServeFlags(CLI::App& app, ServeOptions& o) {
       ->capture_default_str();
   Flag(app, "--io-threads", o.io_threads, "Threads for HTTP connections; 0: chosen by the number of cores", limits)
       ->check(CLI::Range(0, 64));
+  Flag(app, "--busy-poll-us", o.busy_poll_us,
+       "Microseconds that a front end looks for the next request before it sleeps; 0: none", compute)
+      ->check(CLI::Range(0, 10'000))
+      ->capture_default_str();
 
   const char* trust = "Trust";
   Flag(app, "--tls-cert", o.tls_cert, "Certificate chain (PEM) for REST and gRPC", trust);

@@ -118,6 +118,7 @@ struct Server::Parts {
   TokenCheck tokens;
   ServerInfo info;
   std::atomic<bool> accepting{false};
+  std::atomic<bool> draining{false};
   LogSettings log_settings{ApplyLogSettings};
   TraceSettings trace_settings;
   SharedRegions regions;
@@ -205,7 +206,8 @@ std::string Server::Parts::MetricsText() const {
 
 Status Server::Parts::ListenHttp() {
   const int cores = UsableCores();
-  loops = std::make_shared<http::IoLoops>(options.io_threads > 0 ? options.io_threads : (cores >= 4 ? 2 : 1));
+  loops = std::make_shared<http::IoLoops>(options.io_threads > 0 ? options.io_threads : (cores >= 4 ? 2 : 1),
+                                          std::chrono::microseconds(options.busy_poll_us));
   http::ServerOptions settings;
   settings.loops = loops;
   settings.limits.max_body = options.max_request_bytes;
@@ -292,6 +294,11 @@ Status Server::Parts::LoadModels() {
                 failures.size(), failures.front().model, failures.front().error.message);
   }
   accepting = true;
+  // After it is set, so that a drain that begins now has the last word.
+  if (draining) {
+    accepting = false;
+    return {};
+  }
   LogInfo("ready", {{"versions", std::to_string(repository->Snapshot().size())}});
   return {};
 }
@@ -304,8 +311,11 @@ Result<std::unique_ptr<Server>> Server::Start(const ServeOptions& options) {
   server->parts_->options = options;
   TANDEM_TRY(server->parts_->BuildCore());
   TANDEM_TRY(server->parts_->Listen());
-  TANDEM_TRY(server->parts_->LoadModels());
   return server;
+}
+
+Status Server::LoadModels() {
+  return parts_->LoadModels();
 }
 
 Server::~Server() {
@@ -333,8 +343,10 @@ void Server::Rescan() {
 }
 
 void Server::BeginDrain() {
+  parts_->draining = true;
   parts_->accepting = false;
   parts_->inference->StopAdmitting();
+  parts_->repository->StopLoading();
 }
 
 bool Server::WaitDrained(milliseconds at_most) {

@@ -17,11 +17,14 @@ struct ServerPorts {
 };
 
 // A whole running server: owns every part, starts them in order, drains and stops them in reverse. Made and destroyed
-// by one thread (main).
+// by one thread (main), which must have no other call under way when it destroys it.
 class Server {
  public:
-  // Listens first, so that probes see a live server, then loads models, then is ready. An error leaves nothing running.
+  // Listens, so that probes see a live server, but serves no model yet. An error leaves nothing running.
   [[nodiscard]] static Result<std::unique_ptr<Server>> Start(const ServeOptions& options);
+  // Loads what the options name; then the server is ready. Blocks; call it once, from any thread. BeginDrain() ends it
+  // early: with the models that have begun to load.
+  [[nodiscard]] Status LoadModels();
   // Stops at once: what still waits is answered with 503.
   ~Server();
   Server(const Server&) = delete;

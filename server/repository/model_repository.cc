@@ -24,13 +24,15 @@ ModelRepository::ModelRepository(RepositoryOptions options, SessionFactory& fact
       serving_(std::make_shared<const Serving>()) {}
 
 ModelRepository::~ModelRepository() {
-  stopping_ = true;
-  {
-    const MutexLock lock(mu_);
-    poll_wake_.NotifyAll();
-  }
+  StopLoading();
   if (poller_.joinable()) poller_.join();
   worker_->Stop();
+}
+
+void ModelRepository::StopLoading() {
+  stopping_ = true;
+  const MutexLock lock(mu_);
+  poll_wake_.NotifyAll();
 }
 
 std::vector<StartupFailure> ModelRepository::StartupFailures() const {

@@ -66,6 +66,8 @@ class ModelRepository {
   // when a repository cannot be read: models that fail are in StartupFailures(), for the caller to weigh.
   [[nodiscard]] Status Start();
   [[nodiscard]] std::vector<StartupFailure> StartupFailures() const;
+  // From now on no model begins to load; those that have begun end as they will.
+  void StopLoading();
 
   // The version to run, the highest served one when `version` is empty. kNotFound: no such model or version.
   // kInvalidArgument: the version is not a number. kUnavailable: the model is known but not ready.

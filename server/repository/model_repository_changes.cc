@@ -83,6 +83,7 @@ Status ModelRepository::Start() {
     const MutexLock lock(mu_);
     startup_failures_ = std::move(failures);
   }
+  if (stopping_) return {};
   started_ = true;
   if (options_.mode == ControlMode::kPoll && !poller_.joinable()) poller_ = std::thread([this] { PollLoop(); });
   return {};

@@ -114,7 +114,11 @@ class Stopping(OperationsTest):
         server = self.start(self.repository, wait=False)
         until(lambda: "listening" in server.log(), "it listens")
         server.signal(signal.SIGTERM)
-        server.wait()
+        self.assertEqual(server.wait(), 0)
+        self.assertIn("stopped", server.log())
+        loaded = server.log().count("is ready")
+        self.assertLess(loaded, 30, "it went on loading")
+        self.assertNotIn(" ready versions=", server.log())
 
 
 class Repository(OperationsTest):
