@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <fstream>
@@ -103,7 +104,10 @@ int main(int argc, char** argv) {
       "  tandem bench check serving.json");
   ServingOptions options;
   options.program = OwnFolder() / "tandem";
-  options.squeezenet = "/usr/share/libonnx-testdata/data/light/light_squeezenet.onnx";
+  // Set where the environment's packages lie in another root.
+  const char* root = std::getenv("TANDEM_ROOT");
+  options.squeezenet =
+      std::string(root == nullptr ? "" : root) + "/usr/share/libonnx-testdata/data/light/light_squeezenet.onnx";
   options.source = TANDEM_SOURCE_FOLDER;
   std::string json_file;
   std::string check_file;

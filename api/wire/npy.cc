@@ -98,9 +98,14 @@ Result<Tensor> ReadNpy(const std::filesystem::path& path, std::uint64_t max_byte
   if (static_cast<std::uint64_t>(bytes) > max_bytes) {
     return Fail(ErrorCode::kTooLarge, "'{}' holds {} bytes; at most {} are read", file, bytes, max_bytes);
   }
+  const auto begin = in.tellg();
+  const auto left = in.seekg(0, std::ios::end).tellg() - begin;
+  if (left != bytes) {
+    return Invalid("'{}' has {} bytes of data, its shape {} needs {}", file, left, ShapeText(*shape), bytes);
+  }
   AlignedBuffer data(static_cast<std::size_t>(bytes));
-  if (bytes > 0 && !in.read(reinterpret_cast<char*>(data.data()), bytes)) {
-    return Invalid("'{}' is shorter than its shape {} says", file, ShapeText(*shape));
+  if (bytes > 0 && !in.seekg(begin).read(reinterpret_cast<char*>(data.data()), bytes)) {
+    return Fail(ErrorCode::kInternal, "'{}' cannot be read", file);
   }
   return Tensor{.name = {}, .type = *type, .shape = *std::move(shape), .data = Bytes::Own(std::move(data))};
 }

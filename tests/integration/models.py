@@ -1,4 +1,5 @@
 """The models that the tests serve, and ONNX Runtime's own answers to them."""
+import os
 import pathlib
 import shutil
 
@@ -7,7 +8,8 @@ import onnxruntime
 
 from onnx_file import ELEMENT_TYPES, Graph, model_bytes, write
 
-LIGHT_MODELS = pathlib.Path("/usr/share/libonnx-testdata/data/light")
+# TANDEM_ROOT is set where the environment's packages lie in another root.
+LIGHT_MODELS = pathlib.Path(os.environ.get("TANDEM_ROOT", "") + "/usr/share/libonnx-testdata/data/light")
 DATATYPES = list(ELEMENT_TYPES)
 
 

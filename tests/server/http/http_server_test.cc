@@ -41,6 +41,26 @@ TEST_F(HttpServerTest, AnswersRequestAfterRequestOnOneConnection) {
   EXPECT_EQ(server_->requests(), 3u);
 }
 
+TEST_F(HttpServerTest, AnswersWhetherItSleepsBetweenRequestsOrNot) {
+  ServerOptions options = Options(clock_);
+  options.poll_window = 2ms;
+  Start(std::move(options));
+  RawClient client(server_->port());
+  for (int i = 0; i < 200; ++i) {
+    if (i % 50 == 0) std::this_thread::sleep_for(5ms);
+    if (i % 7 == 0) {
+      client.Send(Get("/keep"));
+      const auto kept = NextKept();
+      ASSERT_TRUE(kept);
+      kept->Respond(ErrorResponse(418, "kept"));
+      EXPECT_EQ(client.Read().status, 418);
+    } else {
+      EXPECT_EQ(client.Ask(Post("/a", "body")).body, "/abody");
+    }
+  }
+  EXPECT_TRUE(server_->Drain(10s));
+}
+
 TEST_F(HttpServerTest, TellsTheHandlerWhoAsks) {
   Start();
   RawClient client(server_->port());

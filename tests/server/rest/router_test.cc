@@ -1,0 +1,95 @@
+#include "server/rest/router.h"
+
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/server/http/server_fixture.h"
+
+namespace tandem::rest {
+namespace {
+
+using ::testing::HasSubstr;
+using http::Method;
+using http::RawAnswer;
+using http::RawClient;
+
+// Every handler answers with its route's name and the path's variables.
+class RouterTest : public http::ServerFixture {
+ protected:
+  static Route Named(Method method, const std::string& pattern, const std::string& name) {
+    return {method, pattern, [name](Call call) {
+              http::Response response;
+              response.body = name;
+              for (const std::string& variable : call.variables) response.body += "|" + variable;
+              call.exchange->Respond(std::move(response));
+            }};
+  }
+
+  void Handle(std::shared_ptr<http::Exchange> exchange) override { router_.Dispatch(std::move(exchange)); }
+
+  RawAnswer Ask(const std::string& request) {
+    if (!server_) Start();
+    RawClient client(server_->port());
+    return client.Ask(request);
+  }
+
+  const Router router_{{Named(Method::kGet, "/v2", "root"), Named(Method::kGet, "/v2/models/{model}", "model"),
+                        Named(Method::kPost, "/v2/models/{model}/infer", "infer"),
+                        Named(Method::kPost, "/v2/models/{model}/versions/{version}/infer", "infer version"),
+                        Named(Method::kGet, "/v2/logging", "logging"), Named(Method::kPost, "/v2/logging", "set")}};
+};
+
+TEST_F(RouterTest, HandsTheVariablesOverInOrder) {
+  EXPECT_EQ(Ask(http::Get("/v2")).body, "root");
+  EXPECT_EQ(Ask(http::Get("/v2/models/a")).body, "model|a");
+  EXPECT_EQ(Ask(http::Post("/v2/models/a/versions/3/infer", "")).body, "infer version|a|3");
+}
+
+TEST_F(RouterTest, OnePathMayHaveSeveralMethods) {
+  EXPECT_EQ(Ask(http::Get("/v2/logging")).body, "logging");
+  EXPECT_EQ(Ask(http::Post("/v2/logging", "")).body, "set");
+}
+
+TEST_F(RouterTest, VariablesAreDecodedOnceAndStaySegments) {
+  EXPECT_EQ(Ask(http::Get("/v2/models/a%20b")).body, "model|a b");
+  EXPECT_EQ(Ask(http::Get("/v2/models/a%2520b")).body, "model|a%20b");
+  EXPECT_EQ(Ask(http::Get("/v2/models/a?x=/y")).body, "model|a");
+}
+
+TEST_F(RouterTest, AnUnknownPathIsNamed) {
+  for (const std::string path : {"/", "/v3", "/v2/models", "/v2/models/a/infer/more", "/v2/Models/a"}) {
+    const RawAnswer answer = Ask(http::Get(path));
+    EXPECT_EQ(answer.status, 404) << path;
+    EXPECT_THAT(answer.body, HasSubstr(path));
+  }
+}
+
+TEST_F(RouterTest, AnotherMethodIsToldWhatIsAllowed) {
+  const RawAnswer infer = Ask(http::Get("/v2/models/a/infer"));
+  EXPECT_EQ(infer.status, 405);
+  EXPECT_THAT(infer.head, HasSubstr("Allow: POST\r\n"));
+  const RawAnswer logging = Ask("DELETE /v2/logging HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_EQ(logging.status, 405);
+  EXPECT_THAT(logging.head, HasSubstr("Allow: GET, POST\r\n"));
+}
+
+TEST_F(RouterTest, HeadIsAnsweredWhereGetIs) {
+  Start();
+  RawClient client(server_->port());
+  client.Send("HEAD /v2 HTTP/1.1\r\nHost: x\r\n\r\n");
+  const RawAnswer answer = client.Read(/*head_only=*/true);
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_THAT(answer.head, HasSubstr("Content-Length: 4\r\n"));
+}
+
+TEST_F(RouterTest, AMalformedPathIsTheClientsMistake) {
+  for (const std::string path : {"/v2/models/%", "/v2/models/%zz", "/v2/models/%00"}) {
+    EXPECT_EQ(Ask(http::Get(path)).status, 400) << path;
+  }
+}
+
+}  // namespace
+}  // namespace tandem::rest
