@@ -6,6 +6,7 @@
 #include "api/base/clock.h"
 #include "api/wire/rest_infer_decode.h"
 #include "bench/bare_session.h"
+#include "bench/loopback.h"
 #include "bench/serving_parts.h"
 #include "loadgen/infer_request_bytes.h"
 
@@ -13,6 +14,10 @@ namespace tandem::bench {
 namespace {
 
 constexpr int kManyUsers = 16;
+
+// About what the server's answers take, heads included.
+constexpr std::size_t kTinyAnswerBytes = 600;
+constexpr std::size_t kSqueezenetAnswerBytes = 4400;
 
 double Us(std::chrono::nanoseconds time) {
   return static_cast<double>(time.count()) / 1e3;
@@ -57,6 +62,13 @@ Sample RestP50(const ServingContext& context, int port, const loadgen::HttpReque
   return [&context, port, &request, unit]() -> Result<double> {
     TANDEM_ASSIGN(const auto report, RestWindow(context, port, request, 1));
     return unit(report.latency.Percentile(50));
+  };
+}
+
+Sample LoopbackP50(const ServingContext& context, Loopback& loopback, double (*unit)(std::chrono::nanoseconds)) {
+  return [&context, &loopback, unit]() -> Result<double> {
+    TANDEM_ASSIGN(const auto latency, loopback.Time(context.pace.warmup, context.pace.window));
+    return unit(latency.Percentile(50));
   };
 }
 
@@ -134,9 +146,11 @@ Result<std::vector<Row>> MeasureTinyModel(const ServingContext& context, const S
     TANDEM_ASSIGN(const auto report, GrpcWindow(context, server.grpc_port(), "tiny", bare.inputs, 1));
     return Us(report.latency.Percentile(50));
   };
+  TANDEM_ASSIGN(const auto loopback, Loopback::Make(request.size(), kTinyAnswerBytes));
   TANDEM_ASSIGN(const auto p50, Interleave(context, "tiny model", context.pace.rounds,
                                            {BareP50(context, *bare.session, Us),
-                                            RestP50(context, server.http_port(), request, Us), grpc}));
+                                            RestP50(context, server.http_port(), request, Us), grpc,
+                                            LoopbackP50(context, *loopback, Us)}));
   std::vector<Row> rows;
   rows.push_back(MakeRow("p50 over bare", "tiny, REST binary, 1 connection", "µs", Combine(p50[1], p50[0], Minus),
                          {.must = 150, .aim = 60}));
@@ -145,6 +159,7 @@ Result<std::vector<Row>> MeasureTinyModel(const ServingContext& context, const S
   rows.push_back(MakeRow("p50", "tiny, bare ONNX Runtime", "µs", p50[0]));
   rows.push_back(MakeRow("p50", "tiny, REST binary, 1 connection", "µs", p50[1]));
   rows.push_back(MakeRow("p50", "tiny, gRPC, 1 call at once", "µs", p50[2]));
+  rows.push_back(MakeRow("p50", "the bytes of tiny's REST request and answer over loopback, no server", "µs", p50[3]));
   TANDEM_ASSIGN(auto throughput, TinyThroughput(context, server, request, bare.inputs));
   std::ranges::move(throughput, std::back_inserter(rows));
   return rows;
@@ -155,10 +170,11 @@ Result<std::vector<Row>> MeasureSqueezenet(const ServingContext& context, const 
   TANDEM_ASSIGN(const Bare spinning, LoadBare(context, "squeezenet", BareThreads::kSpinning));
   TANDEM_ASSIGN(const auto request,
                 loadgen::BuildInferRequest({.port = server.http_port(), .model = "squeezenet"}, bare.inputs));
+  TANDEM_ASSIGN(const auto loopback, Loopback::Make(request.size(), kSqueezenetAnswerBytes));
   TANDEM_ASSIGN(const auto p50,
                 Interleave(context, "squeezenet", context.pace.rounds,
                            {BareP50(context, *bare.session, Ms), RestP50(context, server.http_port(), request, Ms),
-                            BareP50(context, *spinning.session, Ms)}));
+                            BareP50(context, *spinning.session, Ms), LoopbackP50(context, *loopback, Ms)}));
   const std::string threads = std::format("{} threads", context.threads);
   std::vector<Row> rows;
   rows.push_back(MakeRow("p50 ÷ bare", std::format("squeezenet, REST binary, {}", threads), "×",
@@ -166,6 +182,8 @@ Result<std::vector<Row>> MeasureSqueezenet(const ServingContext& context, const 
   rows.push_back(MakeRow("p50", std::format("squeezenet, bare ONNX Runtime, {}", threads), "ms", p50[0]));
   rows.push_back(MakeRow("p50", std::format("squeezenet, REST binary, {}", threads), "ms", p50[1]));
   rows.push_back(MakeRow("p50", std::format("squeezenet, bare with spinning threads, {}", threads), "ms", p50[2]));
+  rows.push_back(MakeRow("p50", "the bytes of squeezenet's REST request and answer over loopback, no server", "ms",
+                         p50[3]));
   TANDEM_ASSIGN(auto json, MeasureJson(context, server, bare.inputs));
   std::ranges::move(json, std::back_inserter(rows));
   return rows;

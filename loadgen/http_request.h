@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,12 @@ struct HttpRequest {
   std::string head;
   std::vector<Bytes> parts;
   bool keep_body = false;  // Hand the body of the answer to the caller.
+
+  [[nodiscard]] std::size_t size() const {
+    std::size_t bytes = head.size();
+    for (const Bytes& part : parts) bytes += part.size();
+    return bytes;
+  }
 };
 
 }  // namespace tandem::loadgen

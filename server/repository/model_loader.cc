@@ -37,8 +37,8 @@ auto Guarded(Step step) -> decltype(step()) {
   }
 }
 
-Result<Labels> ReadLabels(const ModelFolder& model, const ModelConfig& config) {
-  Labels labels;
+Result<Servable::Labels> ReadLabels(const ModelFolder& model, const ModelConfig& config) {
+  Servable::Labels labels;
   for (const inference::ModelOutput& output : config.output()) {
     if (output.label_filename().empty()) continue;
     TANDEM_ASSIGN(const auto path, ConfinedFile(model, model.folder, output.label_filename(), "label_filename"));
@@ -137,15 +137,15 @@ Result<LoadedVersion> ModelLoader::LoadUnguarded(const LoadPlan& plan, std::int6
   request.allowed_root = DataRoot(folder, file.path);
   TANDEM_ASSIGN(std::unique_ptr<InferenceSession> session, factory_.Create(request));
   TANDEM_ASSIGN(ModelSettings settings, CompleteSettings(folder.name, *plan.given, session->signature(), file));
-  TANDEM_ASSIGN(Labels labels, ReadLabels(folder, settings.config));
+  TANDEM_ASSIGN(Servable::Labels labels, ReadLabels(folder, settings.config));
   session = ApplyReshape(settings.config, settings.signature, std::move(session));
   TANDEM_TRY(WarmUp(plan, settings, *session));
 
   auto servable = std::make_unique<Servable>(folder.name, version, std::move(settings.signature),
-                                             std::move(settings.batching), settings.slo, std::move(session), labels);
+                                             std::move(settings.batching), settings.slo, std::move(session),
+                                             std::move(labels));
   return LoadedVersion{MakeServable(std::move(servable), graves_, plan.keep),
-                       std::make_shared<const ModelConfig>(std::move(settings.config)),
-                       std::make_shared<const Labels>(std::move(labels)), std::move(source)};
+                       std::make_shared<const ModelConfig>(std::move(settings.config)), std::move(source)};
 }
 
 Status ModelLoader::WarmUp(const LoadPlan& plan, const ModelSettings& settings, InferenceSession& session) const {

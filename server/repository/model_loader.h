@@ -20,9 +20,6 @@ class ModelConfig;
 
 namespace tandem::repository {
 
-// Class labels by output, for the classification extension.
-using Labels = std::map<std::string, std::vector<std::string>, std::less<>>;
-
 // What a version was made from; as long as it is the same, so is the version.
 struct VersionSource {
   std::shared_ptr<const inference::ModelConfig> given;  // As read, before completion.
@@ -37,7 +34,6 @@ struct VersionSource {
 struct LoadedVersion {
   std::shared_ptr<Servable> servable;
   std::shared_ptr<const inference::ModelConfig> config;  // Completed.
-  std::shared_ptr<const Labels> labels;
   std::shared_ptr<const VersionSource> source;
 };
 

@@ -98,12 +98,6 @@ Result<std::shared_ptr<const inference::ModelConfig>> ModelRepository::Config(st
   return found.config;
 }
 
-Result<std::shared_ptr<const Labels>> ModelRepository::OutputLabels(std::string_view name,
-                                                                    std::string_view version) const {
-  TANDEM_ASSIGN(const LoadedVersion found, FindVersion(name, version));
-  return found.labels;
-}
-
 Result<std::vector<std::string>> ModelRepository::Versions(std::string_view name) const {
   const std::shared_ptr<const Serving> serving = serving_.Load();
   const auto model = serving->find(name);

@@ -76,9 +76,6 @@ class ModelRepository {
   // Errors as Find().
   [[nodiscard]] Result<std::shared_ptr<const inference::ModelConfig>> Config(std::string_view name,
                                                                              std::string_view version) const;
-  // Class labels of the outputs that have them.
-  [[nodiscard]] Result<std::shared_ptr<const Labels>> OutputLabels(std::string_view name,
-                                                                   std::string_view version) const;
   // The versions being served, ascending.
   [[nodiscard]] Result<std::vector<std::string>> Versions(std::string_view name) const;
   [[nodiscard]] bool IsReady(std::string_view name, std::string_view version) const;

@@ -484,9 +484,9 @@ TEST_F(Repository, LabelsAreReadFromTheModelsFolder) {
   repo_.Write("out/1/model.onnx", AddModel(1));
   repo_.Write("out/config.pbtxt", R"(max_batch_size: 4 output { name: "y" label_filename: "../../../etc/passwd" })");
   Start();
-  const auto labels = models_->OutputLabels("m", "");
-  ASSERT_TRUE(labels);
-  EXPECT_THAT((*labels)->at("y"), ElementsAre("cat", "dog"));
+  const auto model = models_->Find("m", "");
+  ASSERT_TRUE(model);
+  EXPECT_THAT((*model)->labels().at("y"), ElementsAre("cat", "dog"));
   EXPECT_FALSE(models_->IsReady("out", ""));
 }
 
