@@ -31,6 +31,13 @@ if(TANDEM_SANITIZE)
 endif()
 target_link_libraries(tandem_settings INTERFACE Threads::Threads)
 
+# For tandem_test. Debian's libraries are built without ThreadSanitizer, which cannot see how they synchronise.
+set(TANDEM_TEST_ENVIRONMENT "TSAN_OPTIONS=ignore_noninstrumented_modules=1")
+set(TANDEM_TEST_TIMEOUT 120)
+if(TANDEM_SANITIZE)
+  set(TANDEM_TEST_TIMEOUT 600)
+endif()
+
 function(tandem_library NAME)
   cmake_parse_arguments(ARG "" "" "HDRS;SRCS;DEPS" ${ARGN})
   add_library(tandem_${NAME} STATIC ${ARG_SRCS} ${ARG_HDRS})
@@ -47,7 +54,8 @@ function(tandem_test FILE)
   target_link_libraries(${target} PRIVATE tandem_settings ${ARG_DEPS} GTest::gmock GTest::gtest_main)
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_test(NAME ${folder}/${name} COMMAND ${target})
-  set_tests_properties(${folder}/${name} PROPERTIES TIMEOUT 120 LABELS "${ARG_LABELS}")
+  set_tests_properties(${folder}/${name} PROPERTIES TIMEOUT ${TANDEM_TEST_TIMEOUT} LABELS "${ARG_LABELS}"
+    ENVIRONMENT "${TANDEM_TEST_ENVIRONMENT}")
   set_property(GLOBAL APPEND PROPERTY TANDEM_TEST_FILES ${CMAKE_CURRENT_SOURCE_DIR}/${FILE})
 endfunction()
 
