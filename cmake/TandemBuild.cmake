@@ -12,6 +12,7 @@ set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O1 -g1")
 set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g")
 
 set(TANDEM_SANITIZE "" CACHE STRING "Sanitizers for -fsanitize=, e.g. address,undefined or thread")
+option(TANDEM_TIDY "Check every source with clang-tidy as it is compiled" OFF)
 
 include(TandemDependencies)
 find_program(TANDEM_MOLD mold)
@@ -38,11 +39,46 @@ if(TANDEM_SANITIZE)
   set(TANDEM_TEST_TIMEOUT 600)
 endif()
 
+if(TANDEM_TIDY)
+  find_program(TANDEM_CLANG_TIDY clang-tidy REQUIRED)
+  # The name of the copy holds what the settings say, so that other settings are another command: all is checked again.
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/.clang-tidy)
+  file(SHA256 ${PROJECT_SOURCE_DIR}/.clang-tidy tidy_hash)
+  set(tidy_settings ${PROJECT_BINARY_DIR}/clang-tidy-${tidy_hash}.yaml)
+  configure_file(${PROJECT_SOURCE_DIR}/.clang-tidy ${tidy_settings} COPYONLY)
+  set(CMAKE_CXX_CLANG_TIDY ${TANDEM_CLANG_TIDY} --quiet --config-file=${tidy_settings})
+endif()
+
+# Standard headers that most files use, compiled once: a third of a cold build is spent on them otherwise. Every file
+# still includes what it uses; the clang preset, which has no precompiled headers, shows when one does not.
+set(TANDEM_COMMON_HEADERS <algorithm> <array> <atomic> <chrono> <cstddef> <cstdint> <cstring> <expected> <filesystem>
+  <format> <fstream> <functional> <map> <memory> <optional> <span> <string> <string_view> <thread> <utility> <vector>)
+function(tandem_precompile NAME)
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/${NAME}.cc CONTENT "")
+  add_library(${NAME} OBJECT ${CMAKE_BINARY_DIR}/${NAME}.cc)
+  target_link_libraries(${NAME} PRIVATE tandem_settings)
+  target_compile_options(${NAME} PRIVATE -fpch-preprocess)
+  target_precompile_headers(${NAME} PRIVATE ${TANDEM_COMMON_HEADERS} ${ARGN})
+endfunction()
+if(NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)
+  # A target with definitions of its own reads the headers as text; that is no fault.
+  set(CMAKE_PCH_WARN_INVALID OFF)
+  tandem_precompile(tandem_common_headers)
+  tandem_precompile(tandem_test_headers <gmock/gmock.h> <gtest/gtest.h>)
+endif()
+function(tandem_use_precompiled TARGET HEADERS)
+  if(TARGET ${HEADERS})
+    target_compile_options(${TARGET} PRIVATE -fpch-preprocess)
+    target_precompile_headers(${TARGET} REUSE_FROM ${HEADERS})
+  endif()
+endfunction()
+
 function(tandem_library NAME)
   cmake_parse_arguments(ARG "" "" "HDRS;SRCS;DEPS" ${ARGN})
   add_library(tandem_${NAME} STATIC ${ARG_SRCS} ${ARG_HDRS})
   add_library(tandem::${NAME} ALIAS tandem_${NAME})
   target_link_libraries(tandem_${NAME} PUBLIC tandem_settings ${ARG_DEPS})
+  tandem_use_precompiled(tandem_${NAME} tandem_common_headers)
 endfunction()
 
 function(tandem_test FILE)
@@ -52,6 +88,7 @@ function(tandem_test FILE)
   set(target ${folder}_${name})
   add_executable(${target} ${FILE})
   target_link_libraries(${target} PRIVATE tandem_settings ${ARG_DEPS} GTest::gmock GTest::gtest_main)
+  tandem_use_precompiled(${target} tandem_test_headers)
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_test(NAME ${folder}/${name} COMMAND ${target})
   set_tests_properties(${folder}/${name} PROPERTIES TIMEOUT ${TANDEM_TEST_TIMEOUT} LABELS "${ARG_LABELS}"
