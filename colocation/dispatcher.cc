@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <new>
 #include <span>
 #include <utility>
 
@@ -222,24 +223,35 @@ void Dispatcher::RunBatch(std::vector<Entry> entries) {
   RunTogether(items, queued);
 }
 
-void Dispatcher::RunTogether(std::vector<WorkItem>& items, const std::vector<MonotonicTime>& queued) {
-  const std::shared_ptr<Servable> servable = items.front().servable;
-  std::int64_t batch = 0;
-  for (const WorkItem& item : items) batch += item.batch;
-
-  const MonotonicTime start = clock_.Now();
-  const std::vector<Tensor> inputs = JoinInputs(items);
-  const std::vector<std::string> outputs = UnionOfOutputs(items);
-  const MonotonicTime ready = clock_.Now();
-  Result<std::vector<Tensor>> ran = [&] {
+Dispatcher::Run Dispatcher::Execute(const std::vector<WorkItem>& items) const {
+  const Servable& servable = *items.front().servable;
+  Run run{.start = clock_.Now()};
+  MonotonicTime ready = run.start;
+  MonotonicTime computed = run.start;
+  try {
+    const std::vector<Tensor> inputs = JoinInputs(items);
+    const std::vector<std::string> outputs = UnionOfOutputs(items);
     BatchCancellation cancellation(items);
-    return servable->session().Run(inputs, outputs, cancellation.token());
-  }();
-  const MonotonicTime computed = clock_.Now();
-  servable->short_runs().Observe(InputBytes(inputs), computed - ready);
+    ready = clock_.Now();
+    Result<std::vector<Tensor>> ran = servable.session().Run(inputs, outputs, cancellation.token());
+    computed = clock_.Now();
+    servable.short_runs().Observe(InputBytes(inputs), computed - ready);
+    run.completed = ran.has_value();
+    run.outputs = ran ? SplitOutputs(items, *ran) : std::unexpected(std::move(ran).error());
+  } catch (const std::bad_alloc&) {
+    run.outputs = Fail(ErrorCode::kUnavailable, "model '{}': there is not enough memory for this run", servable.name());
+  }
+  run.timing = {.queue = {},
+                .compute_input = ready - run.start,
+                .compute_infer = computed - ready,
+                .compute_output = clock_.Now() - computed};
+  return run;
+}
 
+void Dispatcher::RunTogether(std::vector<WorkItem>& items, const std::vector<MonotonicTime>& queued) {
+  Run run = Execute(items);
   // One request's data may fail a run that others share; apart, only the guilty one fails.
-  if (!ran && items.size() > 1 && ran.error().code != ErrorCode::kCancelled) {
+  if (!run.completed && items.size() > 1 && run.outputs.error().code != ErrorCode::kCancelled) {
     for (std::size_t i = 0; i < items.size(); ++i) {
       std::vector<WorkItem> alone;
       alone.push_back(std::move(items[i]));
@@ -247,22 +259,19 @@ void Dispatcher::RunTogether(std::vector<WorkItem>& items, const std::vector<Mon
     }
     return;
   }
-  Result<std::vector<std::vector<Tensor>>> split =
-      ran ? SplitOutputs(items, *ran) : std::unexpected(std::move(ran).error());
-  InferTiming timing{.queue = {},
-                     .compute_input = ready - start,
-                     .compute_infer = computed - ready,
-                     .compute_output = clock_.Now() - computed};
-  if (split) {
-    servable->statistics().RecordExecution(static_cast<std::uint64_t>(batch), timing, clock_.WallNow());
+  if (run.outputs) {
+    const std::shared_ptr<Servable>& servable = items.front().servable;
+    std::int64_t batch = 0;
+    for (const WorkItem& item : items) batch += item.batch;
+    servable->statistics().RecordExecution(static_cast<std::uint64_t>(batch), run.timing, clock_.WallNow());
     if (options_.on_batch) options_.on_batch(*servable, batch);
   }
   for (std::size_t i = 0; i < items.size(); ++i) {
-    timing.queue = start - queued[i];
-    if (split) {
-      items[i].done(WorkResult{.outputs = std::move((*split)[i]), .timing = timing});
+    run.timing.queue = run.start - queued[i];
+    if (run.outputs) {
+      items[i].done(WorkResult{.outputs = std::move((*run.outputs)[i]), .timing = run.timing});
     } else {
-      items[i].done(std::unexpected(split.error()));
+      items[i].done(std::unexpected(run.outputs.error()));
     }
   }
 }

@@ -54,6 +54,14 @@ class Dispatcher {
     std::chrono::nanoseconds wait{0};
   };
 
+  // What came of one run of a session.
+  struct Run {
+    MonotonicTime start;
+    bool completed = false;                            // The session itself did not fail.
+    Result<std::vector<std::vector<Tensor>>> outputs;  // Of each item.
+    InferTiming timing;                                // Without the items' own waiting.
+  };
+
   void Work();
   [[nodiscard]] Status Admit(const WorkItem& item, MonotonicTime now) const REQUIRES(mu_);
   // Runs and answers the item on this thread, or leaves it as it is and says no.
@@ -65,6 +73,7 @@ class Dispatcher {
   // Frees the slot of a request whose client has gone. Runs on the cancelling thread, under the token's lock.
   void Bury(const Servable& servable, const QueueKey& key) EXCLUDES(mu_);
   void RunBatch(std::vector<Entry> entries);
+  [[nodiscard]] Run Execute(const std::vector<WorkItem>& items) const;
   void RunTogether(std::vector<WorkItem>& items, const std::vector<MonotonicTime>& queued);
   static void AnswerDead(Entry entry);
 

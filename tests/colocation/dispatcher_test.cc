@@ -2,7 +2,9 @@
 
 #include <future>
 #include <latch>
+#include <new>
 #include <thread>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -214,6 +216,22 @@ TEST_F(DispatcherTest, RefusesBeyondTheModelsOwnBound) {
   gate_.Open();
   EXPECT_TRUE(running.answer.get() && waiting.answer.get() && other.answer.get());
   EXPECT_TRUE(dispatcher.WaitIdle(10s));
+}
+
+TEST_F(DispatcherTest, ARunWithoutMemoryFailsAloneAndTheNextIsAnswered) {
+  Dispatcher dispatcher(clock_, admission_, {});
+  bool short_of_memory = true;
+  const auto servable = MakeServable("large", {}, [&](std::span<const Tensor> inputs, std::span<const std::string> outputs,
+                                                      CancelToken&) -> Result<std::vector<Tensor>> {
+    if (std::exchange(short_of_memory, false)) throw std::bad_alloc();
+    Tensor output = inputs[0];
+    output.name = outputs[0];
+    return std::vector<Tensor>{output};
+  });
+  const auto failed = Send(dispatcher, servable, 1).answer.get();
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().code, ErrorCode::kUnavailable);
+  EXPECT_TRUE(Send(dispatcher, servable, 1).answer.get());
 }
 
 // A model whose runs tell on which thread they were made.
