@@ -64,6 +64,7 @@ struct FrontEndParts {
   const std::shared_ptr<ByteBudget> budget = std::make_shared<ByteBudget>(options.max_request_bytes_under_way);
   LongCalls long_calls;
   std::atomic<bool> draining{false};
+  std::atomic<int> computing{0};  // Requests that were handed to core.inference and are not answered.
 
   // What health says.
   [[nodiscard]] bool Serving() const { return !draining.load(std::memory_order_acquire) && core.Ready(); }

@@ -27,7 +27,12 @@ struct GrpcOptions {
   std::size_t max_request_bytes_under_way = std::size_t{2} << 30;  // All requests that are being worked on.
   int max_connections = 16'384;
   int max_streams_per_connection = 1'024;
+  std::size_t max_calls = 16'384;  // Over all connections; more are turned away.
   std::size_t max_outstanding_per_stream = 64;  // ModelStreamInfer: unanswered requests before reading pauses.
+
+  int threads = 0;  // That serve connections and calls; 0: as many as the machine needs.
+  // How long such a thread looks for the next event before it sleeps. Zero: not at all.
+  std::chrono::nanoseconds poll_window{std::chrono::microseconds(100)};
 
   std::chrono::milliseconds handshake_timeout{10'000};
   std::chrono::milliseconds keepalive_interval{60'000};  // Connections whose peer stays silent are closed.

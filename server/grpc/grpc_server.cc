@@ -7,31 +7,42 @@
 #include <sstream>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include <absl/synchronization/mutex.h>
 #include <google/protobuf/stubs/logging.h>
 #include <grpc/support/log.h>
 #include <grpc/support/time.h>
-#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/resource_quota.h>
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
+#include "profiler/machine.h"
+#include "server/grpc/completion_loop.h"
 #include "server/grpc/connection_acceptor.h"
 #include "server/grpc/front_end_parts.h"
-#include "server/grpc/health_grpc_service.h"
-#include "server/grpc/inference_grpc_service.h"
+#include "server/grpc/generic_calls.h"
+#include "server/grpc/health_routes.h"
+#include "server/grpc/inference_routes.h"
+#include "server/grpc/reflection_routes.h"
 #include "server/log/log.h"
 
 namespace tandem {
 namespace {
 
-using grpc_front::ConnectionAcceptor;
+using namespace grpc_front;  // NOLINT(google-build-using-namespace): this file puts its parts together.
 
-// Only reflection, which gRPC 1.51 implements with one thread per open call, uses such threads.
-constexpr int kMaxReflectionThreads = 16;
+// One thread has room for more calls than a small machine can compute; a second one would only compete with those.
+constexpr int kCoresForTwoThreads = 4;
 
 constexpr std::chrono::milliseconds kLastGrace{500};
+
+// Debian's Abseil, whose locks gRPC takes some hundred times a request, is built to look for deadlocks among them.
+void StopLookingForDeadlocks() {
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+}
 
 // Both libraries write to standard error by default, mostly of what strangers send: a failed handshake, a string that
 // is not UTF-8. That goes to our log, at the level that nobody can flood by default.
@@ -90,19 +101,31 @@ void SetLimits(const GrpcOptions& options, grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   grpc::ResourceQuota quota("tandem");
   quota.Resize(options.memory_quota_bytes);
-  quota.SetMaxThreads(kMaxReflectionThreads);
   builder.SetResourceQuota(quota);
+}
+
+Routes AllRoutes(FrontEndParts& parts) {
+  Routes routes;
+  AddInferenceRoutes(parts, routes);
+  AddHealthRoutes(parts, routes);
+  AddReflectionRoutes(parts, routes);
+  return routes;
+}
+
+int ThreadCount(const GrpcOptions& options) {
+  if (options.threads > 0) return options.threads;
+  return UsableCores() >= kCoresForTwoThreads ? 2 : 1;
 }
 
 }  // namespace
 
-// Destroyed in reverse order: connections end before the services, and those before what they use.
+// Destroyed in reverse order: connections end before the server, and that before its queues and what they use.
 struct GrpcServer::Parts {
   Parts(GrpcOptions options, ServerCore& core) : front_end(core, std::move(options)) {}
 
-  grpc_front::FrontEndParts front_end;
-  std::unique_ptr<grpc::Service> inference = grpc_front::MakeInferenceGrpcService(front_end);
-  std::unique_ptr<grpc::Service> health = grpc_front::MakeHealthGrpcService(front_end);
+  FrontEndParts front_end;
+  GenericCalls calls{front_end, AllRoutes(front_end)};
+  std::vector<std::unique_ptr<CompletionLoop>> loops;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connections;
   std::unique_ptr<grpc::Server> server;
   std::unique_ptr<ConnectionAcceptor> acceptor;
@@ -116,21 +139,29 @@ GrpcServer::~GrpcServer() {
 
 Result<std::unique_ptr<GrpcServer>> GrpcServer::Start(GrpcOptions options, ServerCore& core) {
   RouteLibraryLogs();
+  StopLookingForDeadlocks();
   auto parts = std::make_unique<Parts>(std::move(options), core);
   const GrpcOptions& chosen = parts->front_end.options;
   TANDEM_ASSIGN(auto credentials, MakeCredentials(chosen));
   TANDEM_ASSIGN(parts->acceptor, ConnectionAcceptor::Listen(chosen.address, chosen.port, chosen.max_connections));
 
-  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   SetLimits(chosen, builder);
-  builder.RegisterService(parts->inference.get());
-  builder.RegisterService(parts->health.get());
+  builder.RegisterAsyncGenericService(&parts->calls.service());
+  for (int i = 0; i < ThreadCount(chosen); ++i) {
+    parts->loops.push_back(std::make_unique<CompletionLoop>(
+        builder.AddCompletionQueue(), core.clock, chosen.poll_window,
+        [&front_end = parts->front_end] { return front_end.computing.load(std::memory_order_relaxed) == 0; }));
+  }
   parts->connections = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, std::move(credentials));
   parts->server = builder.BuildAndStart();
   if (!parts->server) {
     return Fail(ErrorCode::kInternal, "gRPC could not be started on {}:{}", chosen.address, parts->acceptor->port());
+  }
+  for (const auto& loop : parts->loops) {
+    parts->calls.TakeCallsOn(*loop);
+    loop->Start();
   }
   parts->acceptor->Start([connections = parts->connections.get()](int fd) {
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
@@ -150,6 +181,8 @@ void GrpcServer::Drain(std::chrono::milliseconds grace) {
   parts_->front_end.long_calls.Drain();
   parts_->server->Shutdown(
       gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(grace.count(), GPR_TIMESPAN)));
+  parts_->calls.WaitUntilNone();
+  for (const auto& loop : parts_->loops) loop->Stop();
 }
 
 }  // namespace tandem

@@ -10,7 +10,7 @@
 namespace tandem {
 
 // The gRPC front end: inference.GRPCInferenceService, grpc.health.v1.Health and server reflection on one port. Made and
-// stopped by the lifecycle, on one thread; calls run on gRPC's own threads and, for answers, on the dispatcher's.
+// stopped by the lifecycle, on one thread; calls run on its own threads and, for answers, on the dispatcher's.
 class GrpcServer {
  public:
   // Listens and serves when it returns. `core` and its parts must outlive the server. An address that cannot be bound

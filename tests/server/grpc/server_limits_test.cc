@@ -1,9 +1,6 @@
 #include <thread>
 
 #include <gmock/gmock.h>
-#include <google/protobuf/descriptor.h>
-#include <google/protobuf/message.h>
-#include <grpcpp/generic/generic_stub.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
@@ -16,7 +13,6 @@ namespace {
 
 using grpc::StatusCode;
 using ::testing::HasSubstr;
-using ::testing::IsSupersetOf;
 
 class ServerLimits : public GrpcFixture {
  protected:
@@ -62,6 +58,24 @@ TEST_F(ServerLimits, RequestsBeyondTheBytesUnderWayAreTurnedAway) {
   slow_.Open();
   client.join();
   EXPECT_TRUE(Infer(PairRequest("pair", {1, 2})).ok());
+}
+
+TEST_F(ServerLimits, CallsAboveTheLimitAreTurnedAway) {
+  GrpcOptions options;
+  options.max_calls = 2;
+  Serve(options);
+  std::jthread first([&] { EXPECT_TRUE(Infer(PairRequest("slow", {1, 2})).ok()); });
+  std::jthread second([&] { EXPECT_TRUE(Infer(PairRequest("slow", {1, 2})).ok()); });
+  slow_.WaitStarted();
+  while (dispatcher_->queued() == 0) std::this_thread::yield();
+  const grpc::Status third = Infer(PairRequest("pair", {1, 2}));
+  EXPECT_EQ(third.error_code(), StatusCode::UNAVAILABLE);
+  EXPECT_THAT(third.error_message(), HasSubstr("2 calls"));
+  slow_.Open();
+  first.join();
+  second.join();
+  // The server may learn last that a call is over.
+  while (!Infer(PairRequest("pair", {1, 2})).ok()) std::this_thread::yield();
 }
 
 TEST_F(ServerLimits, WithoutTheTokenOnlyHealthIsOpen) {
@@ -113,66 +127,6 @@ TEST_F(ServerLimits, DrainingLetsARunningRequestEndAndCancelsItAfterTheGrace) {
   slow_.WaitStarted();
   server_->Drain(std::chrono::milliseconds(1));
   slow_.WaitCancelled();
-}
-
-// Reflection, by its public protocol; the messages are those that the reflection library registers.
-class Reflection : public GrpcFixture {
- protected:
-  using Message = google::protobuf::Message;
-
-  static std::unique_ptr<Message> New(const std::string& name) {
-    const auto* descriptor =
-        google::protobuf::DescriptorPool::generated_pool()->FindMessageTypeByName("grpc.reflection.v1alpha." + name);
-    return std::unique_ptr<Message>(
-        google::protobuf::MessageFactory::generated_factory()->GetPrototype(descriptor)->New());
-  }
-
-  // Asks one question and returns the answer as text.
-  std::string Ask(const std::string& field, const std::string& value) {
-    const auto request = New("ServerReflectionRequest");
-    request->GetReflection()->SetString(request.get(), request->GetDescriptor()->FindFieldByName(field), value);
-    const grpc::Slice slice(request->SerializeAsString());
-
-    grpc::ClientContext context;
-    grpc::CompletionQueue queue;
-    const auto call = grpc::GenericStub(channel_).PrepareCall(
-        &context, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", &queue);
-    const auto wait = [&queue] {
-      void* tag = nullptr;
-      bool ok = false;
-      return queue.Next(&tag, &ok) && ok;
-    };
-    call->StartCall(nullptr);
-    EXPECT_TRUE(wait());
-    call->Write(grpc::ByteBuffer(&slice, 1), nullptr);
-    EXPECT_TRUE(wait());
-    grpc::ByteBuffer bytes;
-    call->Read(&bytes, nullptr);
-    EXPECT_TRUE(wait());
-    call->WritesDone(nullptr);
-    EXPECT_TRUE(wait());
-    grpc::Status status;
-    call->Finish(&status, nullptr);
-    EXPECT_TRUE(wait());
-    EXPECT_TRUE(status.ok()) << status.error_message();
-    grpc::Slice answer;
-    EXPECT_TRUE(bytes.DumpToSingleSlice(&answer).ok());
-    const auto response = New("ServerReflectionResponse");
-    EXPECT_TRUE(response->ParseFromArray(answer.begin(), static_cast<int>(answer.size())));
-    return response->DebugString();
-  }
-};
-
-TEST_F(Reflection, ListsTheServices) {
-  const std::string services = Ask("list_services", "*");
-  EXPECT_THAT(services, HasSubstr("inference.GRPCInferenceService"));
-  EXPECT_THAT(services, HasSubstr("grpc.health.v1.Health"));
-}
-
-TEST_F(Reflection, DescribesTheirMessages) {
-  EXPECT_THAT(Ask("file_containing_symbol", "inference.GRPCInferenceService"), HasSubstr("raw_input_contents"));
-  EXPECT_THAT(Ask("file_containing_symbol", "inference.ModelConfig"), HasSubstr("max_batch_size"));
-  EXPECT_THAT(Ask("file_containing_symbol", "grpc.health.v1.Health"), HasSubstr("HealthCheckRequest"));
 }
 
 // A certificate authority of one's own, as PEM.

@@ -1,6 +1,7 @@
-#include "server/grpc/infer_reactors.h"
+#include "server/grpc/infer_calls.h"
 
 #include <algorithm>
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -9,36 +10,26 @@
 #include <utility>
 #include <vector>
 
-#include <grpc/support/time.h>
-#include <grpcpp/server_context.h>
-
 #include "api/base/mutex.h"
 #include "api/wire/grpc_infer.h"
 #include "server/grpc/control_messages.h"
 #include "server/grpc/grpc_status.h"
 #include "server/grpc/raw_message.h"
+#include "server/grpc/unary_call.h"
 
 namespace tandem::grpc_front {
 namespace {
 
-// Deadlines further away than this are none; it also keeps the arithmetic in range.
-constexpr std::int64_t kFarAwaySeconds = 365 * 24 * 3600;
-
-// The call's deadline on our clock. gRPC gives it on the wall clock, computed from the client's timeout when the call
-// came, so what matters is the time left.
-std::optional<MonotonicTime> DeadlineOf(const grpc::CallbackServerContext& context, const Clock& clock) {
-  const gpr_timespec deadline = context.raw_deadline();
-  if (gpr_time_cmp(deadline, gpr_inf_future(deadline.clock_type)) == 0) return std::nullopt;
-  const gpr_timespec left = gpr_time_sub(deadline, gpr_now(deadline.clock_type));
-  if (left.tv_sec > kFarAwaySeconds || left.tv_sec < -kFarAwaySeconds) return std::nullopt;
-  return clock.Now() + std::chrono::seconds(left.tv_sec) + std::chrono::nanoseconds(left.tv_nsec);
+std::optional<MonotonicTime> DeadlineOf(const Call& call, const Clock& clock) {
+  const auto left = call.TimeLeft();
+  if (!left) return std::nullopt;
+  return clock.Now() + *left;
 }
 
-Result<std::optional<std::chrono::microseconds>> SloOf(const grpc::CallbackServerContext& context) {
-  const auto& metadata = context.client_metadata();
-  const auto header = metadata.find("x-slo-ms");
-  if (header == metadata.end()) return std::nullopt;
-  return ParseSloHeader({header->second.data(), header->second.size()});
+Result<std::optional<std::chrono::microseconds>> SloOf(const Call& call) {
+  const auto header = call.Header("x-slo-ms");
+  if (!header) return std::nullopt;
+  return ParseSloHeader(*header);
 }
 
 bool WantsFinalFlag(const inference::ModelInferRequest& message) {
@@ -56,8 +47,7 @@ struct Incoming {
 };
 
 // `id` is set as soon as it is known, for errors to carry.
-Result<Incoming> ReadRequest(FrontEndParts& parts, const grpc::CallbackServerContext& context, grpc::ByteBuffer& bytes,
-                             std::string& id) {
+Result<Incoming> ReadRequest(FrontEndParts& parts, const Call& call, grpc::ByteBuffer& bytes, std::string& id) {
   Incoming incoming;
   const MonotonicTime arrival = parts.core.clock.Now();
   const bool packed = CompressionOf(bytes) != GRPC_COMPRESS_NONE;
@@ -71,28 +61,35 @@ Result<Incoming> ReadRequest(FrontEndParts& parts, const grpc::CallbackServerCon
   incoming.final_flag = WantsFinalFlag(*message);
   TANDEM_ASSIGN(incoming.request, DecodeGrpcInfer(std::move(message)));
   incoming.request.arrival = arrival;
-  incoming.request.deadline = DeadlineOf(context, parts.core.clock);
-  TANDEM_ASSIGN(const auto slo, SloOf(context));
+  incoming.request.deadline = DeadlineOf(call, parts.core.clock);
+  TANDEM_ASSIGN(const auto slo, SloOf(call));
   if (slo) incoming.request.slo = std::min(*slo, incoming.request.slo.value_or(*slo));
   incoming.id = incoming.request.id;
   incoming.outputs = incoming.request.outputs;
   return incoming;
 }
 
-// Hands over one answer, also when the work is dropped without one.
+// Hands over one answer, also when the work is dropped without one. Until then its request is being computed.
 class OneAnswer {
  public:
   using Sink = std::move_only_function<void(Result<InferResponse>)>;
 
-  explicit OneAnswer(Sink sink) : sink_(std::move(sink)) {}
-  OneAnswer(OneAnswer&& other) noexcept : sink_(std::exchange(other.sink_, nullptr)) {}
+  OneAnswer(FrontEndParts& parts, Sink sink) : computing_(parts.computing), sink_(std::move(sink)) {
+    computing_.fetch_add(1, std::memory_order_relaxed);
+  }
+  OneAnswer(OneAnswer&& other) noexcept
+      : computing_(other.computing_), sink_(std::exchange(other.sink_, nullptr)) {}
   OneAnswer& operator=(OneAnswer&&) = delete;
   ~OneAnswer() {
-    if (sink_) sink_(Fail(ErrorCode::kInternal, "the request was given up because of an unexpected failure"));
+    if (sink_) (*this)(Fail(ErrorCode::kInternal, "the request was given up because of an unexpected failure"));
   }
-  void operator()(Result<InferResponse> response) { std::exchange(sink_, nullptr)(std::move(response)); }
+  void operator()(Result<InferResponse> response) {
+    computing_.fetch_sub(1, std::memory_order_relaxed);
+    std::exchange(sink_, nullptr)(std::move(response));
+  }
 
  private:
+  std::atomic<int>& computing_;
   Sink sink_;
 };
 
@@ -104,80 +101,72 @@ void Infer(InferenceService& inference, InferRequest request, OneAnswer answer) 
   }
 }
 
-// One ModelInfer call. Made on a gRPC thread; answered there or on a dispatcher's; deletes itself.
-class UnaryInfer final : public grpc::ServerUnaryReactor {
+// One ModelInfer call. Answered on the thread that read it or on a dispatcher's.
+class UnaryInfer final : public CallHandler {
  public:
-  UnaryInfer(FrontEndParts& parts, grpc::ByteBuffer& answer) : parts_(parts), answer_(answer) {}
+  UnaryInfer(FrontEndParts& parts, Call& call) : parts_(parts), call_(call) {}
 
-  void Start(grpc::CallbackServerContext& context, grpc::ByteBuffer& bytes) {
-    if (const auto compression = CompressionOf(bytes); compression != GRPC_COMPRESS_NONE) {
-      context.set_compression_algorithm(compression);
-    }
+  void Start() override { call_.Read(); }
+
+  void OnRead(bool /*ok*/, grpc::ByteBuffer& bytes) override {
+    if (const auto compression = CompressionOf(bytes); compression != GRPC_COMPRESS_NONE) call_.Pack(compression);
     std::string id;
-    auto incoming = Guarded([&] { return ReadRequest(parts_, context, bytes, id); });
-    if (!incoming) return Finish(ToGrpcStatus(incoming.error()));
+    auto incoming = Guarded([&] { return ReadRequest(parts_, call_, bytes, id); });
+    if (!incoming) return call_.Finish(ToGrpcStatus(incoming.error()));
     outputs_ = std::move(incoming->outputs);
     lease_ = std::move(incoming->lease);
     incoming->request.cancel = cancel_;
     Infer(parts_.core.inference, std::move(incoming->request),
-          OneAnswer([this](Result<InferResponse> response) { Answer(std::move(response)); }));
+          OneAnswer(parts_, [this](Result<InferResponse> response) { Answer(std::move(response)); }));
   }
 
-  void OnCancel() override { cancel_->Cancel(); }
-  void OnDone() override { delete this; }
+  void OnGone() override { cancel_->Cancel(); }
 
  private:
   void Answer(Result<InferResponse> response) {
+    grpc::ByteBuffer answer;
     const Status packed = Guarded([&]() -> Status {
       if (!response) return std::unexpected(std::move(response).error());
       inference::ModelInferResponse message;
       TANDEM_TRY(EncodeGrpcInfer(*response, outputs_, message));
-      return PackMessage(message, answer_);
+      return PackMessage(message, answer);
     });
     // Before the client knows: its next request must find the room.
     lease_ = {};
-    Finish(ToGrpcStatus(packed));
+    EndCall(call_, packed, answer);
   }
 
-  // Constant after Start().
+  // Constant after construction.
   FrontEndParts& parts_;
-  grpc::ByteBuffer& answer_;
-  std::vector<RequestedOutput> outputs_;
-  ByteBudget::Lease lease_;
+  Call& call_;
   // Shared with the work, which may outlive the call.
   const std::shared_ptr<CancelToken> cancel_ = std::make_shared<CancelToken>();
+
+  // Whoever reads, then whoever answers.
+  std::vector<RequestedOutput> outputs_;
+  ByteBudget::Lease lease_;
 };
 
 // One ModelStreamInfer call. Every message is answered by one, in the order in which they complete. It reads on only
-// while few enough requests are unanswered, so a slow model or reader holds back the client. Owns itself until OnDone.
+// while few enough requests are unanswered, so a slow model or reader holds back the client.
 //
 // Each event changes the state under the lock, decides there what to begin, and begins it outside. What has been
 // decided on is marked as under way, and the call does not end while anything is; so it is still there to begin it.
-class InferStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>, public LongCall {
+class InferStream final : public LongCall {
  public:
-  InferStream(FrontEndParts& parts, grpc::CallbackServerContext& context) : parts_(parts), context_(context) {}
+  InferStream(FrontEndParts& parts, Call& call) : parts_(parts), call_(call) {}
+  ~InferStream() override { parts_.long_calls.Remove(this); }
 
-  static InferStream* Start(FrontEndParts& parts, grpc::CallbackServerContext& context, const Status& admitted) {
-    const auto stream = std::make_shared<InferStream>(parts, context);
-    stream->self_ = stream;
-    if (admitted) {
-      parts.long_calls.Add(stream);
-      stream->Change([](State&) {});
-    } else {
-      stream->Finish(ToGrpcStatus(admitted));
-    }
-    return stream.get();
+  void Start() override {
+    parts_.long_calls.Add(shared_from_this());
+    Change([](State&) {});
   }
 
-  void OnReadDone(bool ok) override {
+  void OnRead(bool ok, grpc::ByteBuffer& bytes) override {
     if (!ok) return Change([](State& s) { s.reading = false, s.half_closed = true; });
-    grpc::ByteBuffer bytes;
-    bytes.Swap(&read_);
     const std::size_t size = bytes.Length();
     if (std::exchange(first_read_, false)) {
-      if (const auto compression = CompressionOf(bytes); compression != GRPC_COMPRESS_NONE) {
-        context_.set_compression_algorithm(compression);
-      }
+      if (const auto compression = CompressionOf(bytes); compression != GRPC_COMPRESS_NONE) call_.Pack(compression);
     }
     // Until this one is on its way no other is read: requests keep their order up to the queue.
     Change([size](State& s) { s.unanswered += 1, s.unanswered_bytes += size; });
@@ -185,12 +174,12 @@ class InferStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
     Change([](State& s) { s.reading = false; });
   }
 
-  void OnWriteDone(bool ok) override {
+  void OnWritten(bool ok) override {
     if (!ok) cancel_->Cancel();
     Change([ok](State& s) { s.writing = false, s.gone |= !ok; });
   }
 
-  void OnCancel() override {
+  void OnGone() override {
     cancel_->Cancel();
     Change([](State& s) { s.gone = true; });
   }
@@ -199,17 +188,13 @@ class InferStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
     Change([](State& s) { s.draining = true; });
   }
 
-  void OnDone() override {
-    parts_.long_calls.Remove(this);
-    const std::shared_ptr<InferStream> last = std::move(self_);
-  }
-
  private:
   struct State {
     std::size_t unanswered = 0;
     std::size_t unanswered_bytes = 0;
     std::deque<grpc::ByteBuffer> outgoing;
     bool reading = false;
+    int beginning_reads = 0;  // Decided on and not begun. A read that has begun does not keep the call from its end.
     bool writing = false;
     bool half_closed = false;
     bool gone = false;  // The client.
@@ -219,7 +204,7 @@ class InferStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
 
   struct Next {
     bool read = false;
-    bool write = false;
+    std::optional<grpc::ByteBuffer> write;
     std::optional<grpc::Status> finish;
   };
 
@@ -232,9 +217,15 @@ class InferStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
       next = Decide();
     }
     // From here on only what was decided keeps the stream alive.
-    if (next.write) StartWrite(&written_);
-    if (next.read) StartRead(&read_);
-    if (next.finish) Finish(*next.finish);
+    if (next.write) call_.Write(*next.write);
+    if (next.read) BeginRead();
+    if (next.finish) call_.Finish(*next.finish);
+  }
+
+  // Not in Change: that would make a new Change of every Change.
+  void BeginRead() {
+    call_.Read();
+    Change([](State& s) { s.beginning_reads -= 1; });
   }
 
   Next Decide() REQUIRES(mu_) {
@@ -242,17 +233,18 @@ class InferStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
     Next next;
     if (s.gone) s.outgoing.clear();
     if (!s.writing && !s.outgoing.empty()) {
-      written_.Swap(&s.outgoing.front());
+      next.write.emplace().Swap(&s.outgoing.front());
       s.outgoing.pop_front();
-      next.write = s.writing = true;
+      s.writing = true;
     }
     const bool last = s.half_closed || s.gone || s.draining;
     const std::size_t pending = s.unanswered + s.outgoing.size();
     if (!last && !s.reading && pending < parts_.options.max_outstanding_per_stream &&
         s.unanswered_bytes < parts_.options.max_message_bytes) {
       next.read = s.reading = true;
+      s.beginning_reads += 1;
     }
-    if (last && !s.finished && !s.writing && s.unanswered == 0) {
+    if (last && !s.finished && !s.writing && s.unanswered == 0 && s.beginning_reads == 0) {
       s.finished = true;
       next.finish = s.gone          ? grpc::Status::CANCELLED
                     : s.half_closed ? grpc::Status::OK
@@ -263,12 +255,12 @@ class InferStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
 
   void Submit(grpc::ByteBuffer& bytes, std::size_t size) {
     std::string id;
-    auto incoming = Guarded([&] { return ReadRequest(parts_, context_, bytes, id); });
+    auto incoming = Guarded([&] { return ReadRequest(parts_, call_, bytes, id); });
     if (!incoming) return Reply(std::unexpected(std::move(incoming).error()), Incoming{.id = std::move(id)}, size);
     incoming->request.cancel = cancel_;
     InferRequest request = std::move(incoming->request);
     Infer(parts_.core.inference, std::move(request),
-          OneAnswer([this, kept = *std::move(incoming), size](Result<InferResponse> response) mutable {
+          OneAnswer(parts_, [this, kept = *std::move(incoming), size](Result<InferResponse> response) mutable {
             // Before the client knows: its next request must find the room.
             kept.lease = {};
             Reply(std::move(response), kept, size);
@@ -308,15 +300,11 @@ class InferStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
 
   // Constant after construction.
   FrontEndParts& parts_;
-  grpc::CallbackServerContext& context_;
+  Call& call_;
   // Shared with the work; one for all requests of the stream, which go together.
   const std::shared_ptr<CancelToken> cancel_ = std::make_shared<CancelToken>();
-  std::shared_ptr<InferStream> self_;  // Until OnDone.
 
-  // Whoever has the read or the write under way.
-  grpc::ByteBuffer read_;
-  grpc::ByteBuffer written_;
-  bool first_read_ = true;
+  bool first_read_ = true;  // Whoever has the read under way.
 
   Mutex mu_;
   State state_ GUARDED_BY(mu_);
@@ -324,17 +312,12 @@ class InferStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
 
 }  // namespace
 
-grpc::ServerUnaryReactor* StartInfer(FrontEndParts& parts, grpc::CallbackServerContext& context,
-                                     grpc::ByteBuffer& request, grpc::ByteBuffer& answer) {
-  auto* call = new UnaryInfer(parts, answer);
-  call->Start(context, request);
-  return call;
+std::shared_ptr<CallHandler> MakeInfer(FrontEndParts& parts, Call& call) {
+  return std::make_shared<UnaryInfer>(parts, call);
 }
 
-grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* StartInferStream(FrontEndParts& parts,
-                                                                              grpc::CallbackServerContext& context,
-                                                                              const Status& admitted) {
-  return InferStream::Start(parts, context, admitted);
+std::shared_ptr<CallHandler> MakeInferStream(FrontEndParts& parts, Call& call) {
+  return std::make_shared<InferStream>(parts, call);
 }
 
 }  // namespace tandem::grpc_front
