@@ -35,7 +35,7 @@ std::string FirstLine(const std::filesystem::path& file) {
   return std::string(Trim(line));
 }
 
-std::string OrUnknown(std::string text) {
+std::string OrUnknown(const std::string& text) {
   return text.empty() ? "unknown" : text;
 }
 

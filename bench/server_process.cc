@@ -78,6 +78,7 @@ Result<std::unique_ptr<ServerProcess>> ServerProcess::Start(const ServerCommand&
                                     "warning"};
   words.insert(words.end(), command.flags.begin(), command.flags.end());
   std::vector<const char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (const std::string& word : words) arguments.push_back(word.c_str());
   arguments.push_back(nullptr);
   const int log = open((folder->path() / "log").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);

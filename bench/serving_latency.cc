@@ -147,10 +147,10 @@ Result<std::vector<Row>> MeasureTinyModel(const ServingContext& context, const S
     return Us(report.latency.Percentile(50));
   };
   TANDEM_ASSIGN(const auto loopback, Loopback::Make(request.size(), kTinyAnswerBytes));
-  TANDEM_ASSIGN(const auto p50, Interleave(context, "tiny model", context.pace.rounds,
-                                           {BareP50(context, *bare.session, Us),
-                                            RestP50(context, server.http_port(), request, Us), grpc,
-                                            LoopbackP50(context, *loopback, Us)}));
+  TANDEM_ASSIGN(const auto p50,
+                Interleave(context, "tiny model", context.pace.rounds,
+                           {BareP50(context, *bare.session, Us), RestP50(context, server.http_port(), request, Us),
+                            grpc, LoopbackP50(context, *loopback, Us)}));
   std::vector<Row> rows;
   rows.push_back(MakeRow("p50 over bare", "tiny, REST binary, 1 connection", "µs", Combine(p50[1], p50[0], Minus),
                          {.must = 150, .aim = 60}));
@@ -182,8 +182,8 @@ Result<std::vector<Row>> MeasureSqueezenet(const ServingContext& context, const 
   rows.push_back(MakeRow("p50", std::format("squeezenet, bare ONNX Runtime, {}", threads), "ms", p50[0]));
   rows.push_back(MakeRow("p50", std::format("squeezenet, REST binary, {}", threads), "ms", p50[1]));
   rows.push_back(MakeRow("p50", std::format("squeezenet, bare with spinning threads, {}", threads), "ms", p50[2]));
-  rows.push_back(MakeRow("p50", "the bytes of squeezenet's REST request and answer over loopback, no server", "ms",
-                         p50[3]));
+  rows.push_back(
+      MakeRow("p50", "the bytes of squeezenet's REST request and answer over loopback, no server", "ms", p50[3]));
   TANDEM_ASSIGN(auto json, MeasureJson(context, server, bare.inputs));
   std::ranges::move(json, std::back_inserter(rows));
   return rows;

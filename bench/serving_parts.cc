@@ -72,6 +72,7 @@ Result<std::vector<std::vector<double>>> Interleave(const ServingContext& contex
 
 std::vector<double> Combine(const std::vector<double>& a, const std::vector<double>& b, double (*f)(double, double)) {
   std::vector<double> combined;
+  combined.reserve(a.size());
   for (std::size_t i = 0; i < a.size(); ++i) combined.push_back(f(a[i], b[i]));
   return combined;
 }

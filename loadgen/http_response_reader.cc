@@ -139,7 +139,7 @@ HttpResponseReader::Phase HttpResponseReader::Header(std::string_view line) {
   if (SameText(name, "content-length")) {
     const auto length = ParseNumber(value, 10);
     if (!length || (content_length_ && *content_length_ != *length)) return Phase::kMalformed;
-    content_length_ = *length;
+    content_length_ = length;
   } else if (SameText(name, "transfer-encoding")) {
     if (chunked_ || !SameText(value, "chunked")) return Phase::kMalformed;
     chunked_ = true;

@@ -77,7 +77,7 @@ class HttpTransport final : public Transport {
                 SocketAddress address);
 
   std::int32_t TakeSlot();
-  void Finish(std::int32_t slot, TransportOutcome outcome, MonotonicTime now);
+  void Finish(std::int32_t index, TransportOutcome outcome, MonotonicTime now);
   // Gives the request a connection, or a place in the queue.
   void Dispatch(std::int32_t slot);
   std::int32_t TakeIdle();

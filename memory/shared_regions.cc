@@ -137,6 +137,7 @@ Result<std::shared_ptr<const SharedRegion>> SharedRegions::Find(std::string_view
 std::vector<std::shared_ptr<const SharedRegion>> SharedRegions::All() const {
   MutexLock lock(mu_);
   std::vector<std::shared_ptr<const SharedRegion>> all;
+  all.reserve(regions_.size());
   for (const auto& [name, region] : regions_) all.push_back(region);
   return all;
 }

@@ -16,7 +16,7 @@ std::size_t SequenceLength(std::string_view text) {
   if (first < 0x80) return 1;
   const std::size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
   if (first < 0xC2 || first > 0xF4 || text.size() < length) return 0;
-  return simdjson::validate_utf8(text.data(), length) ? length : 0;
+  return simdjson::validate_utf8(text.substr(0, length)) ? length : 0;
 }
 
 // Per byte: 0 when it stands for itself in a JSON string, 'u' for \u00XX, else the letter after the backslash.

@@ -1,35 +1,39 @@
 #!/bin/bash
-# Runs inside the environment: formatting, clang-tidy and a clang build with -Wthread-safety.
-# lint.sh [FILE…]: without FILEs, every C++ file of the project.
+# Runs inside the environment: formatting, shellcheck, and a clang build with -Wthread-safety that also runs clang-tidy.
+# lint.sh [FILE…]: without FILEs, all of the project. The build checks only what changed since it last found nothing.
 set -euo pipefail
 
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 . "$HERE/packaging/lib/common.sh"
 . "$HERE/packaging/lib/build.sh"
-cd "$HERE"
 
 failed=()
-files=("$@")
+targets=(all)
+files=()
+for file in "$@"; do files+=("$(realpath -e "$file")"); done
+cd "$HERE"
 if ((${#files[@]} == 0)); then
-  mapfile -t files <<<"$(find . -path ./build -prune -o -path ./.git -prune -o \( -name '*.h' -o -name '*.cc' \) -print | sort)"
+  mapfile -t files < <(find . \( -path ./build -o -path ./.git \) -prune -o \( -name '*.h' -o -name '*.cc' \) -print | sort)
+else
+  targets=()
+  # Ninja's name for what is made from a file.
+  for file in "${files[@]}"; do [[ $file != *.cc ]] || targets+=("$file^"); done
 fi
-sources=()
-for file in "${files[@]}"; do [[ $file != *.cc ]] || sources+=("$file"); done
 
 say "clang-format (${#files[@]} files)"
 clang-format --dry-run --Werror "${files[@]}" || failed+=(clang-format)
 
 say "shellcheck"
-shellcheck -x tandem .ci/run packaging/lib/*.sh tests/launcher/*.sh || failed+=(shellcheck)
+shellcheck -x tandem .ci/run packaging/lib/*.sh tests/launcher/*.sh tests/integration/run.sh || failed+=(shellcheck)
 
-say "clang with -Wthread-safety"
-export CC=/usr/bin/clang CXX=/usr/bin/clang++
-(build clang all) || failed+=("clang build")
-
-if [[ -e build/clang/compile_commands.json ]]; then
-  say "clang-tidy (${#sources[@]} files)"
-  printf '%s\0' "${sources[@]}" |
-    xargs -0 -n 1 -P "$(nproc)" clang-tidy -p build/clang --quiet --warnings-as-errors='*' || failed+=(clang-tidy)
+if ((${#targets[@]} > 0)); then
+  say "clang with -Wthread-safety, and clang-tidy"
+  export CC=/usr/bin/clang CXX=/usr/bin/clang++
+  if ! (build clang -k 0 -j "$(nproc)" "${targets[@]}"); then
+    failed+=("the clang build")
+    say "in short:"
+    grep -E '^[^ ]+:[0-9]+:[0-9]+: (warning|error|fatal error): ' build/clang.build.log | sort -u >&2 || true
+  fi
 fi
 
 ((${#failed[@]} == 0)) || die "lint found problems in: ${failed[*]}" "clang-format -i FILE mends formatting."

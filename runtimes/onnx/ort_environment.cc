@@ -87,7 +87,7 @@ Result<std::shared_ptr<const OrtEnvironment>> OrtEnvironment::Create(std::unique
   if (environment_exists.exchange(true)) {
     return Fail(ErrorCode::kConflict, "this process already has an ONNX Runtime environment");
   }
-  const std::shared_ptr<OrtEnvironment> environment(new OrtEnvironment(std::move(library), std::move(options.log)));
+  std::shared_ptr<OrtEnvironment> environment(new OrtEnvironment(std::move(library), std::move(options.log)));
   TANDEM_TRY(environment->Start(options));
   return environment;
 }

@@ -91,7 +91,7 @@ int FindBatchInput(const SessionSignature& signature, std::size_t output) {
 }  // namespace
 
 OnnxSession::OnnxSession(std::shared_ptr<const OrtEnvironment> environment, std::string name,
-                         OrtPtr<OrtSession> session, OrtPtr<OrtMemoryInfo> cpu, SessionSignature signature)
+                         OrtPtr<OrtSession> session, OrtPtr<OrtMemoryInfo> cpu, const SessionSignature& signature)
     : environment_(std::move(environment)),
       name_(std::move(name)),
       session_(std::move(session)),
@@ -123,7 +123,7 @@ Result<std::unique_ptr<InferenceSession>> OnnxSession::Load(std::shared_ptr<cons
   TANDEM_TRY(CheckOrt(api, api.CreateCpuMemoryInfo(OrtArenaAllocator, OrtMemTypeDefault, &raw), "memory kind"));
   OrtPtr<OrtMemoryInfo> cpu(raw, {api.ReleaseMemoryInfo});
   return std::unique_ptr<InferenceSession>(
-      new OnnxSession(std::move(environment), spec.name, std::move(*session), std::move(cpu), std::move(signature)));
+      new OnnxSession(std::move(environment), spec.name, std::move(*session), std::move(cpu), signature));
 }
 
 Result<std::vector<Tensor>> OnnxSession::Run(std::span<const Tensor> inputs, std::span<const std::string> outputs,

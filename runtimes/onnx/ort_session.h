@@ -39,7 +39,7 @@ class OnnxSession final : public InferenceSession {
   };
 
   OnnxSession(std::shared_ptr<const OrtEnvironment> environment, std::string name, OrtPtr<OrtSession> session,
-              OrtPtr<OrtMemoryInfo> cpu, SessionSignature signature);
+              OrtPtr<OrtMemoryInfo> cpu, const SessionSignature& signature);
 
   Result<std::vector<Tensor>> RunInSlot(RunSlot& slot, std::span<const Tensor> inputs,
                                         std::span<const std::string> outputs, CancelToken& cancel);

@@ -25,7 +25,7 @@ bool IsBelow(const fs::path& path, const fs::path& root) {
 // `path` with every link followed, which must lie below `root`.
 Result<fs::path> Confine(const fs::path& path, const fs::path& root, std::string_view what) {
   std::error_code error;
-  const fs::path real = fs::canonical(path, error);
+  fs::path real = fs::canonical(path, error);
   if (error) return Invalid("{} '{}' cannot be opened: {}", what, PathText(path), error.message());
   if (!IsBelow(real, root)) {
     return Invalid("{} '{}' leads out of the model repository '{}', which is refused", what, PathText(path),
@@ -137,6 +137,7 @@ Error InTwoPlaces(const std::string& name, const fs::path& first, const fs::path
 
 std::vector<std::int64_t> ModelFolder::VersionNumbers() const {
   std::vector<std::int64_t> numbers;
+  numbers.reserve(versions.size());
   for (const auto& [version, stamps] : versions) numbers.push_back(version);
   return numbers;
 }

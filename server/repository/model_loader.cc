@@ -141,9 +141,9 @@ Result<LoadedVersion> ModelLoader::LoadUnguarded(const LoadPlan& plan, std::int6
   session = ApplyReshape(settings.config, settings.signature, std::move(session));
   TANDEM_TRY(WarmUp(plan, settings, *session));
 
-  auto servable = std::make_unique<Servable>(folder.name, version, std::move(settings.signature),
-                                             std::move(settings.batching), settings.slo, std::move(session),
-                                             std::move(labels));
+  auto servable =
+      std::make_unique<Servable>(folder.name, version, std::move(settings.signature), std::move(settings.batching),
+                                 settings.slo, std::move(session), std::move(labels));
   return LoadedVersion{MakeServable(std::move(servable), graves_, plan.keep),
                        std::make_shared<const ModelConfig>(std::move(settings.config)), std::move(source)};
 }

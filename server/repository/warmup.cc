@@ -164,7 +164,9 @@ std::optional<WarmupSample> DefaultWarmup(const ModelSettings& settings) {
     Tensor tensor{.name = spec.name, .type = spec.type, .shape = spec.shape};
     std::ranges::replace(tensor.shape, -1, 1);
     const auto size = PlainByteSize(spec.type, tensor.shape);
-    if (!size || *size > kMaxDefaultBytes || (total += *size) > kMaxDefaultBytes) return std::nullopt;
+    if (!size || *size > kMaxDefaultBytes) return std::nullopt;
+    total += *size;
+    if (total > kMaxDefaultBytes) return std::nullopt;
     tensor.data = Zeros(*size);
     sample.inputs.push_back(std::move(tensor));
   }

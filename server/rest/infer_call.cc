@@ -132,7 +132,7 @@ Result<http::Response> WriteResponse(const InferResponse& answer, const Asked& a
   return response;
 }
 
-void Infer(ServerCore& core, std::size_t max_body, Call call) {
+void Infer(ServerCore& core, std::size_t max_body, const Call& call) {
   Result<InferRequest> request = ReadRequest(call, max_body);
   if (!request) return call.exchange->Respond(http::ErrorResponse(request.error()));
   Asked asked{.outputs = request->outputs,
@@ -153,7 +153,7 @@ void Infer(ServerCore& core, std::size_t max_body, Call call) {
 }  // namespace
 
 void AddInferRoutes(ServerCore& core, std::size_t max_body, std::vector<Route>& routes) {
-  const Handler infer = [c = &core, max_body](Call call) { Infer(*c, max_body, std::move(call)); };
+  const Handler infer = [c = &core, max_body](const Call& call) { Infer(*c, max_body, call); };
   routes.insert(routes.end(), {
                                   {Method::kPost, "/v2/models/{model}/infer", infer},
                                   {Method::kPost, "/v2/models/{model}/versions/{version}/infer", infer},

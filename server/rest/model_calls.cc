@@ -113,7 +113,7 @@ http::Response ModelConfig(const ServerCore& core, const Call& call) {
 }
 
 Handler Status(std::function<bool(const Call&)> ready, const char* otherwise) {
-  return [ready = std::move(ready), otherwise](Call call) {
+  return [ready = std::move(ready), otherwise](const Call& call) {
     http::Response response = http::JsonResponse(200, "");
     response.content_type.clear();
     call.exchange->Respond(ready(call) ? std::move(response) : http::ErrorResponse(503, otherwise));
@@ -126,7 +126,7 @@ void AddModelRoutes(ServerCore& core, std::vector<Route>& routes) {
   ServerCore* c = &core;
   const Handler metadata = Immediate([c](const Call& call) { return ModelMetadata(*c, call); });
   const Handler statistics = Immediate([c](const Call& call) { return ModelStatistics(*c, call); });
-  const Handler config = [c](Call call) { call.exchange->Respond(ModelConfig(*c, call)); };
+  const Handler config = [c](const Call& call) { call.exchange->Respond(ModelConfig(*c, call)); };
   const Handler ready =
       Status([c](const Call& call) { return c->repository.IsReady(call.variables[0], VersionOf(call)); },
              "the model is not ready");

@@ -19,7 +19,7 @@ inline http::Response ToResponse(const Result<Json::Value>& result) {
 // A handler that answers at once from the call alone.
 template <typename Function>
 Handler Immediate(Function function) {
-  return [function = std::move(function)](Call call) { call.exchange->Respond(ToResponse(function(call))); };
+  return [function = std::move(function)](const Call& call) { call.exchange->Respond(ToResponse(function(call))); };
 }
 
 }  // namespace tandem::rest

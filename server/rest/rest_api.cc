@@ -15,7 +15,7 @@ namespace {
 using http::Method;
 
 Route MetricsRoute(std::function<std::string()> metrics) {
-  return {Method::kGet, "/metrics", [metrics = std::move(metrics)](Call call) {
+  return {Method::kGet, "/metrics", [metrics = std::move(metrics)](const Call& call) {
             http::Response response;
             response.content_type = "text/plain; version=0.0.4; charset=utf-8";
             response.body = metrics();
@@ -33,7 +33,7 @@ std::vector<Route> AllRoutes(ServerCore& core, RestApi::Options options) {
   AddSettingsRoutes(core, routes);
   routes.push_back(MetricsRoute(std::move(options.metrics)));
   routes.push_back({Method::kGet, "/v2/openapi.json",
-                    [](Call call) { call.exchange->Respond(http::JsonResponse(200, OpenApiDocument())); }});
+                    [](const Call& call) { call.exchange->Respond(http::JsonResponse(200, OpenApiDocument())); }});
   return routes;
 }
 

@@ -11,7 +11,7 @@ using testing::MakeServable;
 using testing::MakeTensor;
 using testing::ValuesOf;
 
-WorkItem Item(std::vector<float> values, std::vector<std::string> outputs = {"y"}) {
+WorkItem Item(const std::vector<float>& values, std::vector<std::string> outputs = {"y"}) {
   const auto rows = static_cast<std::int64_t>(values.size() / 2);
   WorkItem item;
   item.servable = MakeServable("m", {.max_batch_size = 8, .dynamic = true});

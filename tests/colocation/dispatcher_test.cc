@@ -221,13 +221,14 @@ TEST_F(DispatcherTest, RefusesBeyondTheModelsOwnBound) {
 TEST_F(DispatcherTest, ARunWithoutMemoryFailsAloneAndTheNextIsAnswered) {
   Dispatcher dispatcher(clock_, admission_, {});
   bool short_of_memory = true;
-  const auto servable = MakeServable("large", {}, [&](std::span<const Tensor> inputs, std::span<const std::string> outputs,
-                                                      CancelToken&) -> Result<std::vector<Tensor>> {
-    if (std::exchange(short_of_memory, false)) throw std::bad_alloc();
-    Tensor output = inputs[0];
-    output.name = outputs[0];
-    return std::vector<Tensor>{output};
-  });
+  const auto servable = MakeServable("large", {},
+                                     [&](std::span<const Tensor> inputs, std::span<const std::string> outputs,
+                                         CancelToken&) -> Result<std::vector<Tensor>> {
+                                       if (std::exchange(short_of_memory, false)) throw std::bad_alloc();
+                                       Tensor output = inputs[0];
+                                       output.name = outputs[0];
+                                       return std::vector<Tensor>{output};
+                                     });
   const auto failed = Send(dispatcher, servable, 1).answer.get();
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().code, ErrorCode::kUnavailable);
@@ -238,14 +239,15 @@ TEST_F(DispatcherTest, ARunWithoutMemoryFailsAloneAndTheNextIsAnswered) {
 class RunsHereTest : public DispatcherTest {
  protected:
   std::shared_ptr<Servable> Short(const BatchSettings& batching = {.max_batch_size = 8, .dynamic = true}) {
-    return MakeServable("short", batching, [this](std::span<const Tensor> inputs, std::span<const std::string> outputs,
-                                                  CancelToken&) -> Result<std::vector<Tensor>> {
-      ran_on_ = std::this_thread::get_id();
-      clock_.Advance(took_);
-      Tensor output = inputs[0];
-      output.name = outputs[0];
-      return std::vector<Tensor>{output};
-    });
+    return MakeServable("short", batching,
+                        [this](std::span<const Tensor> inputs, std::span<const std::string> outputs,
+                               CancelToken&) -> Result<std::vector<Tensor>> {
+                          ran_on_ = std::this_thread::get_id();
+                          clock_.Advance(took_);
+                          Tensor output = inputs[0];
+                          output.name = outputs[0];
+                          return std::vector<Tensor>{output};
+                        });
   }
   void Prove(Dispatcher& dispatcher, const std::shared_ptr<Servable>& servable) {
     for (int i = 0; i < ShortRuns::kProof; ++i) ASSERT_TRUE(Send(dispatcher, servable, 1).answer.get());

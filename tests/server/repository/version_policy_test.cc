@@ -51,7 +51,8 @@ TEST(VersionPolicy, AModelWithoutVersionsIsAnError) {
   EXPECT_FALSE(ChooseVersions({}, Versions{}));
 }
 
-RC_GTEST_PROP(VersionPolicy, LatestIsTheTopOfWhatIsThere, (std::set<std::uint32_t> numbers, std::uint8_t count)) {
+RC_GTEST_PROP(VersionPolicy, LatestIsTheTopOfWhatIsThere,
+              (const std::set<std::uint32_t>& numbers, std::uint8_t count)) {
   RC_PRE(!numbers.empty());
   const Versions available(numbers.begin(), numbers.end());
   ModelVersionPolicy policy;

@@ -11,16 +11,16 @@
 namespace tandem::rest {
 namespace {
 
-using ::testing::HasSubstr;
 using http::Method;
 using http::RawAnswer;
 using http::RawClient;
+using ::testing::HasSubstr;
 
 // Every handler answers with its route's name and the path's variables.
 class RouterTest : public http::ServerFixture {
  protected:
   static Route Named(Method method, const std::string& pattern, const std::string& name) {
-    return {method, pattern, [name](Call call) {
+    return {method, pattern, [name](const Call& call) {
               http::Response response;
               response.body = name;
               for (const std::string& variable : call.variables) response.body += "|" + variable;
