@@ -7,6 +7,7 @@
 
 #include "api/base/clock.h"
 #include "memory/shared_regions.h"
+#include "server/core/bulk_thread.h"
 #include "server/core/settings.h"
 #include "server/infer/inference_service.h"
 #include "server/repository/model_repository.h"
@@ -40,6 +41,7 @@ struct ServerCore {
   SharedRegions& regions;
   LogSettings& log_settings;
   TraceSettings& trace_settings;
+  BulkThread& bulk;
   // Set once start-up loading is done, cleared when draining begins.
   std::atomic<bool>& accepting;
   const bool strict_readiness;

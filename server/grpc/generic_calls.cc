@@ -138,7 +138,7 @@ class GenericCalls::TakenCall final : public Call {
     if (!ok) {
       message_.Clear();
     } else if (IsLarge(message_)) {
-      return calls_.bulk_.Do([this] { HandleMessage(true); });
+      return calls_.parts_.core.bulk.Do([this] { HandleMessage(true); });
     }
     HandleMessage(ok);
   }

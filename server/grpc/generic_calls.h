@@ -5,7 +5,6 @@
 
 #include "api/base/mutex.h"
 #include "api/base/result.h"
-#include "server/grpc/bulk_thread.h"
 #include "server/grpc/call.h"
 #include "server/grpc/front_end_parts.h"
 
@@ -54,8 +53,6 @@ class GenericCalls {
   CondVar left_;
   std::size_t calls_ GUARDED_BY(mu_) = 0;  // Also those that no client has begun yet,
   std::size_t armed_ GUARDED_BY(mu_) = 0;  // which are as many, until the server is shut down.
-
-  BulkThread bulk_;
 };
 
 }  // namespace tandem::grpc_front

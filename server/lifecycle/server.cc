@@ -122,6 +122,7 @@ struct Server::Parts {
   LogSettings log_settings{ApplyLogSettings};
   TraceSettings trace_settings;
   SharedRegions regions;
+  BulkThread bulk;
 
   prometheus::Registry registry;
   std::optional<RequestMetrics> metrics;
@@ -181,6 +182,7 @@ Status Server::Parts::BuildCore() {
                           .regions = regions,
                           .log_settings = log_settings,
                           .trace_settings = trace_settings,
+                          .bulk = bulk,
                           .accepting = accepting,
                           .strict_readiness = options.strict_readiness});
   collector = std::make_shared<ModelCollector>([this] { return repository->Snapshot(); },
@@ -325,6 +327,7 @@ Server::~Server() {
   parts_->grpc.reset();
   parts_->http.reset();
   parts_->metrics_http.reset();
+  parts_->bulk.Stop();
   parts_->dispatcher.reset();
 }
 

@@ -114,7 +114,7 @@ class GrpcFixture : public ::testing::Test {
         [this](std::string_view model, std::string_view version) { return repository_->Find(model, version); },
         std::nullopt);
     core_.emplace(ServerCore{RealClock::Instance(), info_, *repository_, *inference_, regions_, log_settings_,
-                             trace_settings_, accepting_});
+                             trace_settings_, bulk_, accepting_});
     Serve({.port = 0});
   }
 
@@ -207,6 +207,7 @@ class GrpcFixture : public ::testing::Test {
   std::optional<InferenceService> inference_;
   std::optional<ServerCore> core_;
   std::atomic<bool> accepting_{true};
+  BulkThread bulk_;
   std::optional<repository::ModelRepository> repository_;
   std::optional<Dispatcher> dispatcher_;
   std::unique_ptr<GrpcServer> server_;

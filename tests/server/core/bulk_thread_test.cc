@@ -1,4 +1,4 @@
-#include "server/grpc/bulk_thread.h"
+#include "server/core/bulk_thread.h"
 
 #include <thread>
 #include <vector>
@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace tandem::grpc_front {
+namespace tandem {
 namespace {
 
 using testing::ElementsAre;
@@ -32,5 +32,14 @@ TEST(BulkThread, EndsWithoutAnyWork) {
   BulkThread bulk;
 }
 
+TEST(BulkThread, DropsWhatComesAfterItsEnd) {
+  BulkThread bulk;
+  bulk.Stop();
+  bool ran = false;
+  bulk.Do([&] { ran = true; });
+  bulk.Stop();
+  EXPECT_FALSE(ran);
+}
+
 }  // namespace
-}  // namespace tandem::grpc_front
+}  // namespace tandem

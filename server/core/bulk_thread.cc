@@ -1,20 +1,25 @@
-#include "server/grpc/bulk_thread.h"
+#include "server/core/bulk_thread.h"
 
 #include <utility>
 
-namespace tandem::grpc_front {
+namespace tandem {
 
 BulkThread::~BulkThread() {
+  Stop();
+}
+
+void BulkThread::Stop() {
   {
     MutexLock lock(mu_);
     ending_ = true;
     changed_.NotifyAll();
   }
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 void BulkThread::Do(Work work) {
   MutexLock lock(mu_);
+  if (ending_) return;
   work_.push_back(std::move(work));
   changed_.NotifyAll();
 }
@@ -33,4 +38,4 @@ void BulkThread::Run() {
   }
 }
 
-}  // namespace tandem::grpc_front
+}  // namespace tandem
