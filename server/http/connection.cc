@@ -43,6 +43,7 @@ void Connection::Close() {
   phase_ = Phase::kClosed;
   if (watched_ != 0) channel_->disableAll();
   if (registered_) channel_->remove();
+  direct_->Forbid();
   stream_.reset();
   output_.Clear();
   const std::shared_ptr<CancelToken> cancel = std::move(cancel_);
@@ -203,12 +204,16 @@ void Connection::HandToHandler() {
                .head_only = taken.head.method() == Method::kHead};
   auto exchange = std::make_shared<Exchange>(
       Request{std::move(taken.head), std::move(taken.body), arrival_, stream_->is_tls(), peer_}, shard_.loop(),
-      weak_from_this());
+      weak_from_this(), direct_);
   cancel_ = exchange->cancel();
   if (gone_) cancel_->Cancel();
   answered_ = false;
   phase_ = Phase::kHandling;
   being_handled_ = true;
+  if (!stream_->is_tls() && output_.empty() && !gone_ && !shard_.core().draining.load(std::memory_order_relaxed)) {
+    delivery_.date = shard_.date();
+    direct_->Allow(stream_->fd(), delivery_);
+  }
   shard_.loop()->RequestBegins();
   shard_.core().requests.fetch_add(1, std::memory_order_relaxed);
   try {
@@ -266,6 +271,8 @@ void Connection::Drain() {
     // A request that has arrived already is still answered.
     if (phase_ == Phase::kIdle) OnReadable();
     if (phase_ == Phase::kIdle || phase_ == Phase::kHandshake) Close();
+    // The answer must say that the connection ends with it.
+    direct_->Forbid();
     UpdateEvents();
   });
 }

@@ -9,6 +9,7 @@
 
 #include "api/base/cancel_token.h"
 #include "api/base/clock.h"
+#include "server/http/direct_send.h"
 #include "server/http/output_queue.h"
 #include "server/http/request_parser.h"
 #include "server/http/response.h"
@@ -37,6 +38,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   // From the exchange of the current request.
   void Answer(Response response);
+  // It was written through DirectSend, but for the rest.
+  void AnswerSent(const std::string& rest);
   void BeginStream(Response head, std::shared_ptr<StreamGauge> gauge);
   void WriteStream(std::string_view data);
   void EndStream();
@@ -132,6 +135,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::shared_ptr<CancelToken> cancel_;  // Shared with its exchange.
   std::shared_ptr<StreamGauge> gauge_;   // Shared with its exchange.
 
+  // Shared with the exchanges.
+  const std::shared_ptr<DirectSend> direct_ = std::make_shared<DirectSend>();
   OutputQueue output_;
   MonotonicTime output_since_;   // When it last became non-empty,
   MonotonicTime output_moved_;   // when it last shrank,

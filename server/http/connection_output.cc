@@ -13,8 +13,6 @@
 namespace tandem::http {
 namespace {
 
-// Answers up to this size are copied behind their head and sent as one piece.
-constexpr std::size_t kCopyLimit = 16 * 1024;
 // A server that goes does not wait long for clients that have their answer.
 constexpr std::chrono::milliseconds kLingerWhileDraining{500};
 
@@ -25,28 +23,35 @@ void Connection::Answer(Response response) {
   Guarded([&] { Send(std::move(response)); });
 }
 
+void Connection::AnswerSent(const std::string& rest) {
+  if (phase_ != Phase::kHandling || answered_) return;
+  Guarded([&] {
+    answered_ = true;
+    cancel_.reset();
+    if (shard_.core().draining.load(std::memory_order_relaxed) || ended_) delivery_.keep_alive = false;
+    if (!rest.empty()) SendText(rest);
+    FinishIfSent();
+    UpdateEvents();
+  });
+}
+
 void Connection::Send(Response response) {
   phase_ = Phase::kHandling;
   answered_ = true;
   cancel_.reset();
+  direct_->Forbid();
   if (shard_.core().draining.load(std::memory_order_relaxed) || ended_) delivery_.keep_alive = false;
   delivery_.date = shard_.date();
   std::string& text = shard_.output();
   text.clear();
-  AppendHead(response, delivery_, text);
-  const bool has_content = HasContent(response, delivery_);
-  if (has_content && response.content_size() > kCopyLimit) {
+  if (HasContent(response, delivery_) && response.content_size() > kCopyLimit) {
+    AppendHead(response, delivery_, text);
     Queue(text);
     output_.Add(std::move(response.body));
     for (Bytes& part : response.parts) output_.Add(std::move(part));
     Flush();
   } else {
-    if (has_content) {
-      text += response.body;
-      for (const Bytes& part : response.parts) {
-        text.append(reinterpret_cast<const char*>(part.view.data()), part.size());
-      }
-    }
+    AppendWhole(response, delivery_, text);
     SendText(text);
   }
   FinishIfSent();
@@ -92,6 +97,7 @@ void Connection::BeginStream(Response head, std::shared_ptr<StreamGauge> gauge) 
   Guarded([&] {
     answered_ = true;
     streaming_ = true;
+    direct_->Forbid();
     gauge_ = std::move(gauge);
     delivery_.chunked = true;
     if (delivery_.minor_version == 0 || shard_.core().draining.load(std::memory_order_relaxed)) {

@@ -1,9 +1,11 @@
 #include "server/http/exchange.h"
 
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "server/http/connection.h"
+#include "server/http/direct_send.h"
 
 namespace tandem::http {
 namespace {
@@ -14,10 +16,12 @@ void Deliver(const std::weak_ptr<Connection>& to, Response response) {
 
 }  // namespace
 
-Exchange::Exchange(Request request, std::shared_ptr<IoLoop> loop, std::weak_ptr<Connection> connection)
+Exchange::Exchange(Request request, std::shared_ptr<IoLoop> loop, std::weak_ptr<Connection> connection,
+                   std::shared_ptr<DirectSend> direct)
     : request_(std::move(request)),
       loop_(std::move(loop)),
       connection_(std::move(connection)),
+      direct_(std::move(direct)),
       cancel_(std::make_shared<CancelToken>()) {}
 
 Exchange::~Exchange() {
@@ -39,6 +43,12 @@ void Exchange::Respond(Response response) {
   if (!state_.compare_exchange_strong(open, State::kDone, std::memory_order_acq_rel)) return;
   if (loop_->InThread()) {
     Deliver(connection_, std::move(response));
+    return;
+  }
+  if (std::optional<std::string> rest = direct_->Send(response)) {
+    loop_->Post([connection = connection_, rest = *std::move(rest)] {
+      if (const auto c = connection.lock()) c->AnswerSent(rest);
+    });
     return;
   }
   loop_->Post([connection = connection_, response = std::move(response)]() mutable {

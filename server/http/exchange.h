@@ -14,6 +14,7 @@
 namespace tandem::http {
 
 class Connection;
+class DirectSend;
 
 // Bytes of a stream that are written and not yet in the client's socket. Shared by an exchange and its connection.
 struct StreamGauge {
@@ -27,7 +28,8 @@ struct StreamGauge {
 // connection.
 class Exchange {
  public:
-  Exchange(Request request, std::shared_ptr<IoLoop> loop, std::weak_ptr<Connection> connection);
+  Exchange(Request request, std::shared_ptr<IoLoop> loop, std::weak_ptr<Connection> connection,
+           std::shared_ptr<DirectSend> direct);
   ~Exchange();
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
@@ -41,7 +43,7 @@ class Exchange {
   // Runs `task` on the connection's loop thread.
   void Post(std::function<void()> task) { loop_->Post(std::move(task)); }
 
-  // The answer. The first call counts, later ones do nothing.
+  // The answer. The first call counts, later ones do nothing. Off the loop's thread, a small one is sent at once.
   void Respond(Response response);
 
   // An answer whose length is not known: the head (and its body, if any), then pieces, then the end.
@@ -57,6 +59,7 @@ class Exchange {
   const Request request_;
   const std::shared_ptr<IoLoop> loop_;
   const std::weak_ptr<Connection> connection_;  // Locked on the loop's thread only, so that it dies there.
+  const std::shared_ptr<DirectSend> direct_;    // Shared with the connection.
   const std::shared_ptr<CancelToken> cancel_;
   std::shared_ptr<StreamGauge> gauge_;  // Set by BeginStream.
   std::atomic<State> state_{State::kOpen};

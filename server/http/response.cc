@@ -140,4 +140,13 @@ void AppendHead(const Response& response, const Delivery& delivery, std::string&
   out += "\r\n";
 }
 
+void AppendWhole(const Response& response, const Delivery& delivery, std::string& out) {
+  AppendHead(response, delivery, out);
+  if (!HasContent(response, delivery)) return;
+  out += response.body;
+  for (const Bytes& part : response.parts) {
+    out.append(reinterpret_cast<const char*>(part.view.data()), part.size());
+  }
+}
+
 }  // namespace tandem::http

@@ -47,4 +47,10 @@ struct Delivery {
 // characters in the handler's fields become blanks, so that none can end a line.
 void AppendHead(const Response& response, const Delivery& delivery, std::string& out);
 
+// Answers up to this size are copied behind their head and sent as one piece.
+inline constexpr std::size_t kCopyLimit = 16 * 1024;
+
+// The head, and the content if there is to be any.
+void AppendWhole(const Response& response, const Delivery& delivery, std::string& out);
+
 }  // namespace tandem::http

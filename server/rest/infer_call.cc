@@ -132,22 +132,36 @@ Result<http::Response> WriteResponse(const InferResponse& answer, const Asked& a
   return response;
 }
 
+std::size_t OutputBytes(const InferResponse& answer) {
+  std::size_t bytes = 0;
+  for (const Tensor& output : answer.outputs) bytes += output.data.size();
+  return bytes;
+}
+
+void Answer(http::Exchange& exchange, const InferResponse& answer, const Asked& asked) {
+  Result<http::Response> response = WriteResponse(answer, asked);
+  exchange.Respond(response ? *std::move(response) : http::ErrorResponse(response.error()));
+}
+
 void Infer(ServerCore& core, std::size_t max_body, const Call& call) {
   Result<InferRequest> request = ReadRequest(call, max_body);
   if (!request) return call.exchange->Respond(http::ErrorResponse(request.error()));
   Asked asked{.outputs = request->outputs,
               .binary_output = request->binary_output,
               .encoding = AcceptedEncoding(call.exchange->request().head.Header("accept-encoding"))};
-  core.inference.Infer(
-      *std::move(request), [exchange = call.exchange, asked = std::move(asked)](Result<InferResponse> answer) mutable {
-        if (!answer) return exchange->Respond(http::ErrorResponse(answer.error()));
-        // Encoding is the front end's work: the device's thread goes on to the next run.
-        http::Exchange& front = *exchange;
-        front.Post([exchange = std::move(exchange), asked = std::move(asked), answer = *std::move(answer)] {
-          Result<http::Response> response = WriteResponse(answer, asked);
-          exchange->Respond(response ? *std::move(response) : http::ErrorResponse(response.error()));
-        });
-      });
+  core.inference.Infer(*std::move(request), [&core, exchange = call.exchange,
+                                             asked = std::move(asked)](Result<InferResponse> answer) mutable {
+    if (!answer) return exchange->Respond(http::ErrorResponse(answer.error()));
+    // With others under way the device's thread goes on to the next run, and the front end encodes. Else it has nothing
+    // better to do, and to wake the front end would take longer.
+    if (core.inference.in_flight() <= 1 && OutputBytes(*answer) <= http::kCopyLimit) {
+      return Answer(*exchange, *answer, asked);
+    }
+    http::Exchange& front = *exchange;
+    front.Post([exchange = std::move(exchange), asked = std::move(asked), answer = *std::move(answer)] {
+      Answer(*exchange, answer, asked);
+    });
+  });
 }
 
 }  // namespace
