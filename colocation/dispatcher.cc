@@ -235,7 +235,10 @@ Dispatcher::Run Dispatcher::Execute(const std::vector<WorkItem>& items) const {
     ready = clock_.Now();
     Result<std::vector<Tensor>> ran = servable.session().Run(inputs, outputs, cancellation.token());
     computed = clock_.Now();
-    servable.short_runs().Observe(InputBytes(inputs), computed - ready);
+    // A run that was cancelled or failed early does not show that others are short.
+    if (ran || computed - ready > ShortRuns::kShort) {
+      servable.short_runs().Observe(InputBytes(inputs), computed - ready);
+    }
     run.completed = ran.has_value();
     run.outputs = ran ? SplitOutputs(items, *ran) : std::unexpected(std::move(ran).error());
   } catch (const std::bad_alloc&) {
