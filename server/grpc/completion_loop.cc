@@ -31,7 +31,8 @@ void CompletionLoop::Run() {
   while (true) {
     Look look = HandleIfAny();
     if (look == Look::kNothing) look = Poll();
-    if (look == Look::kEnd || (look == Look::kNothing && !HandleOne())) return;
+    if (look == Look::kNothing) look = HandleNext(gpr_inf_future(GPR_CLOCK_MONOTONIC));
+    if (look == Look::kEnd) return;
   }
 }
 
@@ -51,23 +52,19 @@ CompletionLoop::Look CompletionLoop::Poll() {
 }
 
 CompletionLoop::Look CompletionLoop::HandleIfAny() {
+  return HandleNext(gpr_time_0(GPR_CLOCK_MONOTONIC));
+}
+
+CompletionLoop::Look CompletionLoop::HandleNext(const gpr_timespec& deadline) {
   void* tag = nullptr;
   bool ok = false;
-  switch (queue_->AsyncNext(&tag, &ok, gpr_time_0(GPR_CLOCK_MONOTONIC))) {
+  switch (queue_->AsyncNext(&tag, &ok, deadline)) {
     case grpc::CompletionQueue::SHUTDOWN: return Look::kEnd;
     case grpc::CompletionQueue::TIMEOUT: return Look::kNothing;
     case grpc::CompletionQueue::GOT_EVENT: break;
   }
   static_cast<Operation*>(tag)->Done(ok);
   return Look::kHandled;
-}
-
-bool CompletionLoop::HandleOne() {
-  void* tag = nullptr;
-  bool ok = false;
-  if (!queue_->Next(&tag, &ok)) return false;
-  static_cast<Operation*>(tag)->Done(ok);
-  return true;
 }
 
 }  // namespace tandem::grpc_front

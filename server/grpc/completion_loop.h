@@ -5,6 +5,8 @@
 #include <memory>
 #include <thread>
 
+#include <grpc/impl/codegen/gpr_types.h>
+
 #include "api/base/clock.h"
 #include "api/base/poll_budget.h"
 
@@ -17,7 +19,8 @@ namespace tandem::grpc_front {
 // Something that was begun on a loop's queue, with its own address as the tag.
 class Operation {
  public:
-  // It has come back. On the loop's thread.
+  // It has come back. On the loop's thread. Where what it does runs out of memory and nobody caught that, the process
+  // ends: gRPC itself does the same on that thread, for every byte that it cannot have.
   virtual void Done(bool ok) = 0;
 
  protected:
@@ -47,10 +50,10 @@ class CompletionLoop {
 
  private:
   void Run();
-  // Waits for the next event and handles it. False when there will be none.
-  [[nodiscard]] bool HandleOne();
-  // Looks for an event without waiting.
   enum class Look { kNothing, kHandled, kEnd };
+  // Handles the next event, for which it waits until `deadline`. kEnd: there will be none.
+  [[nodiscard]] Look HandleNext(const gpr_timespec& deadline);
+  // Looks for an event without waiting.
   [[nodiscard]] Look HandleIfAny();
   [[nodiscard]] Look Poll();
 
