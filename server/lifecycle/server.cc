@@ -257,6 +257,7 @@ Status Server::Parts::ListenGrpc() {
   settings.port = options.grpc_port;
   settings.max_message_bytes = options.max_request_bytes;
   settings.max_connections = static_cast<int>(shares.grpc);
+  settings.poll_window = std::chrono::microseconds(options.busy_poll_us);
   settings.tls = Tls(options);
   if (tokens.required()) {
     settings.allows = [this](std::string_view authorization) { return tokens.Allows(authorization); };
