@@ -12,6 +12,8 @@
 #include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/status.h>
 
+#include "api/base/clock.h"
+
 // What stands between gRPC and the code that answers: neither side includes the other's headers.
 namespace tandem::grpc_front {
 
@@ -24,6 +26,8 @@ class Call {
   [[nodiscard]] virtual std::optional<std::string_view> Header(std::string_view name) const = 0;
   // Until the client's deadline; none when it has none, or one too far away to matter.
   [[nodiscard]] virtual std::optional<std::chrono::nanoseconds> TimeLeft() const = 0;
+  // When the message was there that OnRead() is being told of; it may have waited since.
+  [[nodiscard]] virtual MonotonicTime MessageTime() const = 0;
   // How to pack what is written. Before the first Write() or Answer().
   virtual void Pack(grpc_compression_algorithm algorithm) = 0;
 
@@ -50,14 +54,15 @@ class CallHandler {
   virtual void OnRead(bool ok, grpc::ByteBuffer& message) = 0;
   virtual void OnWritten(bool /*ok*/) {}
   virtual void OnWake() {}
-  // The client has cancelled or vanished, or its deadline has passed. Not called once the call is finished; else the
-  // handler must still finish it.
+  // The client has cancelled or vanished, its deadline has passed, or the call was given up because no message came.
+  // The handler must still finish the call. Best effort: one that is finishing it meanwhile may hear of it or not.
   virtual void OnGone() {}
 };
 
 // How calls of one method are answered.
 struct Route {
-  bool open = false;  // To callers without a token.
+  bool open = false;     // To callers without a token.
+  bool lasting = false;  // Such calls go on until their client ends them.
   std::function<std::shared_ptr<CallHandler>(Call& call)> make;
 };
 

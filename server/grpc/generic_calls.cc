@@ -1,8 +1,10 @@
 #include "server/grpc/generic_calls.h"
 
+#include <algorithm>
 #include <atomic>
 #include <utility>
 
+#include <grpc/grpc.h>
 #include <grpc/support/time.h>
 #include <grpcpp/alarm.h>
 #include <grpcpp/generic/async_generic_service.h>
@@ -27,6 +29,14 @@ constexpr std::size_t kLargeMessage = std::size_t{1} << 20;
 // The same when it has to be unpacked, which may make it a thousand times as large.
 constexpr std::size_t kLargePackedMessage = std::size_t{16} << 10;
 
+// How late a silent call may be given up.
+constexpr std::chrono::milliseconds kLongestTick{1'000};
+constexpr std::chrono::milliseconds kShortestTick{10};
+
+gpr_timespec In(std::chrono::milliseconds time) {
+  return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(time.count(), GPR_TIMESPAN));
+}
+
 bool IsLarge(grpc::ByteBuffer& message) {
   const std::size_t size = message.Length();
   return size > kLargeMessage || (size > kLargePackedMessage && CompressionOf(message) != GRPC_COMPRESS_NONE);
@@ -38,7 +48,10 @@ bool IsLarge(grpc::ByteBuffer& message) {
 // the thread that noticed.
 class GenericCalls::TakenCall final : public Call {
  public:
-  TakenCall(GenericCalls& calls, CompletionLoop& loop) : calls_(calls), loop_(loop) { calls_.Enter(); }
+  TakenCall(GenericCalls& calls, CompletionLoop& loop)
+      : calls_(calls), loop_(loop), place_(1, this), node_(place_.begin()) {
+    calls_.Enter();
+  }
   ~TakenCall() = default;
 
   // Waits for a client on `loop`.
@@ -55,8 +68,8 @@ class GenericCalls::TakenCall final : public Call {
     return std::string_view(found->second.data(), found->second.size());
   }
 
-  // gRPC gives the deadline on the wall clock, computed from the client's timeout when the call came, so what matters
-  // is the time left.
+  // gRPC computes the deadline from the client's timeout when the call comes, on a clock of its choice; what matters is
+  // the time left.
   std::optional<std::chrono::nanoseconds> TimeLeft() const override {
     const gpr_timespec deadline = context_.raw_deadline();
     if (gpr_time_cmp(deadline, gpr_inf_future(deadline.clock_type)) == 0) return std::nullopt;
@@ -64,6 +77,8 @@ class GenericCalls::TakenCall final : public Call {
     if (left.tv_sec > kFarAwaySeconds || left.tv_sec < -kFarAwaySeconds) return std::nullopt;
     return std::chrono::seconds(left.tv_sec) + std::chrono::nanoseconds(left.tv_nsec);
   }
+
+  MonotonicTime MessageTime() const override { return message_time_; }
 
   void Pack(grpc_compression_algorithm algorithm) override { context_.set_compression_algorithm(algorithm); }
 
@@ -80,8 +95,7 @@ class GenericCalls::TakenCall final : public Call {
   void WakeIn(std::chrono::milliseconds time) override {
     Hold();
     if (!alarm_) alarm_ = std::make_unique<grpc::Alarm>();
-    alarm_->Set(&loop_.queue(),
-                gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(time.count(), GPR_TIMESPAN)), &wake_);
+    alarm_->Set(&loop_.queue(), In(time), &wake_);
   }
 
   // The hold that finishing needs is there since the beginning.
@@ -95,7 +109,14 @@ class GenericCalls::TakenCall final : public Call {
     stream_.WriteAndFinish(message, grpc::WriteOptions(), grpc::Status::OK, &sent_);
   }
 
+  // Ends the call with that status. The handler hears of it as if the client had gone.
+  void GiveUp(const grpc::Status& status) {
+    grpc_call_cancel_with_status(context_.c_call(), static_cast<grpc_status_code>(status.error_code()),
+                                 status.error_message().c_str(), nullptr);
+  }
+
  private:
+  friend class GenericCalls;
   using Step = void (TakenCall::*)(bool ok);
 
   // An operation of this call.
@@ -113,8 +134,9 @@ class GenericCalls::TakenCall final : public Call {
   void Release() {
     if (holds_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
     GenericCalls& calls = calls_;
+    const Share share = share_;  // Constant since the beginning.
     delete this;
-    calls.Leave();
+    calls.Leave(share);
   }
 
   void OnBegun(bool ok) {
@@ -123,9 +145,10 @@ class GenericCalls::TakenCall final : public Call {
       // For OnGone(), which comes from now on, and for the handler, until it finishes.
       Hold();
       Hold();
-      auto handler = calls_.MakeHandler(context_.method(), *this);
+      auto handler = calls_.MakeHandler(*this);
       if (handler) {
         handler_ = *std::move(handler);
+        calls_.AwaitMessage(*this);
         handler_->Start();
       } else {
         Finish(ToGrpcStatus(handler.error()));
@@ -135,6 +158,8 @@ class GenericCalls::TakenCall final : public Call {
   }
 
   void OnRead(bool ok) {
+    message_time_ = calls_.parts_.core.clock.Now();
+    if (!std::exchange(heard_, true)) calls_.Heard(*this);
     if (!ok) {
       message_.Clear();
     } else if (IsLarge(message_)) {
@@ -161,6 +186,7 @@ class GenericCalls::TakenCall final : public Call {
   }
 
   void OnGone(bool /*ok*/) {
+    if (!std::exchange(heard_, true)) calls_.Heard(*this);
     if (context_.IsCancelled() && handler_ && !finished_.load(std::memory_order_relaxed)) handler_->OnGone();
     Release();
   }
@@ -184,9 +210,38 @@ class GenericCalls::TakenCall final : public Call {
   grpc::GenericServerContext context_;
   grpc::GenericServerAsyncReaderWriter stream_{&context_};
   grpc::ByteBuffer message_;
+  MonotonicTime message_time_;
   std::unique_ptr<grpc::Alarm> alarm_;
 
+  // The loop's thread only.
+  Share share_ = Share::kNone;
+  bool heard_ = false;
+
+  // Guarded by GenericCalls::mu_.
+  std::list<TakenCall*> place_;  // Holds the node while GenericCalls::silent_ does not: moving it allocates nothing.
+  const std::list<TakenCall*>::iterator node_;
+  MonotonicTime silent_until_;
+
   std::shared_ptr<CallHandler> handler_;  // Shared with those that drain long calls.
+};
+
+// Looks for silent calls now and then, on one loop's thread. Guarded by GenericCalls::mu_, but for Done().
+class GenericCalls::Tick final : public Operation {
+ public:
+  Tick(GenericCalls& calls, CompletionLoop& loop, std::chrono::milliseconds interval)
+      : calls_(calls), loop_(loop), interval_(interval) {}
+
+  void Begin() { alarm_.Set(&loop_.queue(), In(interval_), this); }
+  void Cancel() { alarm_.Cancel(); }
+  void Done(bool ok) override {
+    if (ok) calls_.GiveUpLate();
+  }
+
+ private:
+  GenericCalls& calls_;
+  CompletionLoop& loop_;
+  const std::chrono::milliseconds interval_;
+  grpc::Alarm alarm_;
 };
 
 GenericCalls::GenericCalls(FrontEndParts& parts, Routes routes)
@@ -198,6 +253,12 @@ void GenericCalls::TakeCallsOn(CompletionLoop& loop) {
   {
     MutexLock lock(mu_);
     armed_ += kArmed;
+    if (!tick_) {
+      const auto& options = parts_.options;
+      const auto often = std::min(options.first_message_timeout, options.open_first_message_timeout) / 4;
+      tick_ = std::make_unique<Tick>(*this, loop, std::clamp(often, kShortestTick, kLongestTick));
+      tick_->Begin();
+    }
   }
   for (std::size_t i = 0; i < kArmed; ++i) TakenCall::Arm(*this, loop);
 }
@@ -205,25 +266,49 @@ void GenericCalls::TakeCallsOn(CompletionLoop& loop) {
 void GenericCalls::WaitUntilNone() {
   MutexLock lock(mu_);
   while (calls_ > 0) left_.Wait(mu_);
+  // GiveUpLate() begins it under the lock, so there is no other after this one.
+  draining_ = true;
+  if (tick_) tick_->Cancel();
 }
 
-Result<std::shared_ptr<CallHandler>> GenericCalls::MakeHandler(const std::string& method, Call& call) {
+Result<std::shared_ptr<CallHandler>> GenericCalls::MakeHandler(TakenCall& call) {
   return Guarded([&]() -> Result<std::shared_ptr<CallHandler>> {
     TANDEM_TRY(CheckRoom());
-    const auto route = routes_.find(method);
-    if (route == routes_.end()) {
+    const std::string& method = call.context_.method();
+    const auto found = routes_.find(method);
+    if (found == routes_.end()) {
       return Fail(ErrorCode::kUnsupported, "there is no method '{}' here", Excerpt(method));
     }
-    if (!route->second.open) TANDEM_TRY(Admit(call));
-    return route->second.make(call);
+    const Route& route = found->second;
+    if (route.open) {
+      const Share share = route.lasting ? Share::kOpenLasting : Share::kOpen;
+      TANDEM_TRY(TakeFrom(share));
+      call.share_ = share;
+    } else {
+      TANDEM_TRY(Admit(call));
+    }
+    return route.make(call);
   });
 }
 
 Status GenericCalls::CheckRoom() {
   MutexLock lock(mu_);
   const std::size_t limit = parts_.options.max_calls;
-  if (calls_ - armed_ <= limit) return {};
+  if (calls_ <= limit + armed_) return {};
   return Fail(ErrorCode::kUnavailable, "{} calls are under way, and there is no room for more", limit);
+}
+
+Status GenericCalls::TakeFrom(Share share) {
+  const std::size_t limit =
+      share == Share::kOpenLasting ? parts_.options.max_open_lasting_calls : parts_.options.max_open_calls;
+  MutexLock lock(mu_);
+  std::size_t& taken = taken_[std::to_underlying(share)];
+  if (taken >= limit) {
+    return Fail(ErrorCode::kUnavailable, "{} calls that need no token are under way, and there is no room for more",
+                limit);
+  }
+  ++taken;
+  return {};
 }
 
 Status GenericCalls::Admit(const Call& call) const {
@@ -236,9 +321,72 @@ void GenericCalls::Enter() {
   ++calls_;
 }
 
-void GenericCalls::Leave() {
+void GenericCalls::Leave(Share share) {
   MutexLock lock(mu_);
+  if (share != Share::kNone) --taken_[std::to_underlying(share)];
   if (--calls_ == 0) left_.NotifyAll();
+}
+
+void GenericCalls::AwaitMessage(TakenCall& call) {
+  const auto& options = parts_.options;
+  const auto timeout =
+      call.share_ == Share::kNone ? options.first_message_timeout : options.open_first_message_timeout;
+  const MonotonicTime until = parts_.core.clock.Now() + timeout;
+  {
+    MutexLock lock(mu_);
+    if (!draining_) {
+      call.silent_until_ = until;
+      silent_.splice(silent_.end(), call.place_);
+      return;
+    }
+  }
+  call.GiveUp(ShuttingDown());
+}
+
+void GenericCalls::Heard(TakenCall& call) {
+  MutexLock lock(mu_);
+  if (call.place_.empty()) call.place_.splice(call.place_.end(), silent_, call.node_);
+}
+
+std::vector<GenericCalls::TakenCall*> GenericCalls::TakeSilent(MonotonicTime until) {
+  std::vector<TakenCall*> taken;
+  for (auto at = silent_.begin(); at != silent_.end();) {
+    TakenCall& call = **at++;
+    if (call.silent_until_ > until) continue;
+    // Its end would have taken it off the list, so it is still there.
+    call.Hold();
+    call.place_.splice(call.place_.end(), silent_, call.node_);
+    taken.push_back(&call);
+  }
+  return taken;
+}
+
+void GenericCalls::GiveUpLate() {
+  const MonotonicTime now = parts_.core.clock.Now();
+  std::vector<TakenCall*> late;
+  {
+    MutexLock lock(mu_);
+    late = TakeSilent(now);
+    if (!draining_) tick_->Begin();
+  }
+  GiveUp(late, {grpc::StatusCode::DEADLINE_EXCEEDED, "the call's first message did not come in time"});
+}
+
+void GenericCalls::Drain() {
+  std::vector<TakenCall*> silent;
+  {
+    MutexLock lock(mu_);
+    draining_ = true;
+    silent = TakeSilent(MonotonicTime::max());
+  }
+  GiveUp(silent, ShuttingDown());
+}
+
+void GenericCalls::GiveUp(const std::vector<TakenCall*>& calls, const grpc::Status& status) {
+  for (TakenCall* call : calls) {
+    call->GiveUp(status);
+    call->Release();
+  }
 }
 
 }  // namespace tandem::grpc_front

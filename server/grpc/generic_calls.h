@@ -1,8 +1,12 @@
 #pragma once
 
+#include <array>
+#include <cstdint>
+#include <list>
 #include <memory>
-#include <string_view>
+#include <vector>
 
+#include "api/base/clock.h"
 #include "api/base/mutex.h"
 #include "api/base/result.h"
 #include "server/grpc/call.h"
@@ -18,6 +22,9 @@ class CompletionLoop;
 
 // All calls of the server, of whatever method: the one generic service, from which every call is taken and given to the
 // handler that its method has. Owned by GrpcServer; outlives every call. Thread-safe.
+//
+// A call takes one of a limited number of places until its end, and strangers may begin calls: so those that need no
+// token have places of their own, and a call whose first message does not come is given up.
 class GenericCalls {
  public:
   // `parts` is borrowed.
@@ -31,18 +38,33 @@ class GenericCalls {
 
   // Takes calls on `loop`, which is borrowed, from now on until the server is shut down.
   void TakeCallsOn(CompletionLoop& loop);
-  // Returns when the last call has ended; the server must have been shut down.
+  // Gives up the calls whose first message has not come, and from now on all that begin.
+  void Drain() EXCLUDES(mu_);
+  // Returns when the last call has ended; the server must have been shut down. The loops may be stopped then.
   void WaitUntilNone() EXCLUDES(mu_);
 
  private:
   class TakenCall;
+  class Tick;
 
-  [[nodiscard]] Result<std::shared_ptr<CallHandler>> MakeHandler(const std::string& method, Call& call) EXCLUDES(mu_);
+  // Whose places a call takes beside one of all.
+  enum class Share : std::uint8_t { kNone, kOpen, kOpenLasting };
+
+  [[nodiscard]] Result<std::shared_ptr<CallHandler>> MakeHandler(TakenCall& call) EXCLUDES(mu_);
   [[nodiscard]] Status Admit(const Call& call) const;
   void Enter() EXCLUDES(mu_);
-  void Leave() EXCLUDES(mu_);
+  void Leave(Share share) EXCLUDES(mu_);
   // Of a call that has entered.
   [[nodiscard]] Status CheckRoom() EXCLUDES(mu_);
+  [[nodiscard]] Status TakeFrom(Share share) EXCLUDES(mu_);
+
+  // From the call's beginning until its first message or its end, on its loop's thread.
+  void AwaitMessage(TakenCall& call) EXCLUDES(mu_);
+  void Heard(TakenCall& call) EXCLUDES(mu_);
+  // Takes those off the list that wait until then at most; they are held until they are given up.
+  [[nodiscard]] std::vector<TakenCall*> TakeSilent(MonotonicTime until) REQUIRES(mu_);
+  void GiveUpLate() EXCLUDES(mu_);
+  static void GiveUp(const std::vector<TakenCall*>& calls, const grpc::Status& status);
 
   // Constant after construction.
   FrontEndParts& parts_;
@@ -53,6 +75,11 @@ class GenericCalls {
   CondVar left_;
   std::size_t calls_ GUARDED_BY(mu_) = 0;  // Also those that no client has begun yet,
   std::size_t armed_ GUARDED_BY(mu_) = 0;  // which are as many, until the server is shut down.
+  bool draining_ GUARDED_BY(mu_) = false;
+  std::array<std::size_t, 3> taken_ GUARDED_BY(mu_) = {};  // By share.
+  std::list<TakenCall*> silent_ GUARDED_BY(mu_);           // Await their first message.
+
+  std::unique_ptr<Tick> tick_ GUARDED_BY(mu_);  // Set once, by the first TakeCallsOn().
 };
 
 }  // namespace tandem::grpc_front

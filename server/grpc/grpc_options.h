@@ -27,14 +27,21 @@ struct GrpcOptions {
   std::size_t max_request_bytes_under_way = std::size_t{2} << 30;  // All requests that are being worked on.
   int max_connections = 16'384;
   int max_streams_per_connection = 1'024;
-  std::size_t max_calls = 16'384;  // Over all connections; more are turned away.
-  std::size_t max_outstanding_per_stream = 64;  // ModelStreamInfer: unanswered requests before reading pauses.
+  std::size_t max_calls = 16'384;            // Over all connections; more are turned away.
+  std::size_t max_open_calls = 1'024;        // Of these, to methods that need no token,
+  std::size_t max_open_lasting_calls = 256;  // and to Watch and reflection, which end when their clients like.
+  // ModelStreamInfer: reading pauses at so many unanswered requests, or bytes that the client has not taken.
+  std::size_t max_outstanding_per_stream = 64;
+  std::size_t max_unsent_bytes_per_stream = std::size_t{64} << 20;
 
   int threads = 0;  // That serve connections and calls; 0: as many as the machine needs.
   // How long such a thread looks for the next event before it sleeps. Zero: not at all.
   std::chrono::nanoseconds poll_window{std::chrono::microseconds(100)};
 
   std::chrono::milliseconds handshake_timeout{10'000};
+  // From a call's beginning to the end of its first message: a tensor may take a while, a name does not.
+  std::chrono::milliseconds first_message_timeout{120'000};
+  std::chrono::milliseconds open_first_message_timeout{10'000};
   std::chrono::milliseconds keepalive_interval{60'000};  // Connections whose peer stays silent are closed.
   std::chrono::milliseconds keepalive_timeout{20'000};
   std::chrono::milliseconds min_client_ping_interval{1'000};  // Clients that ping more often are told to go.

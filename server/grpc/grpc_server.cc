@@ -179,6 +179,7 @@ void GrpcServer::Drain(std::chrono::milliseconds grace) {
   parts_->front_end.draining.store(true, std::memory_order_release);
   parts_->acceptor->Stop();
   parts_->front_end.long_calls.Drain();
+  parts_->calls.Drain();
   parts_->server->Shutdown(
       gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(grace.count(), GPR_TIMESPAN)));
   parts_->calls.WaitUntilNone();

@@ -41,4 +41,8 @@ grpc::Status ToGrpcStatus(const Status& status) {
   return status ? grpc::Status::OK : ToGrpcStatus(status.error());
 }
 
+grpc::Status ShuttingDown() {
+  return {grpc::StatusCode::UNAVAILABLE, "the server is shutting down"};
+}
+
 }  // namespace tandem::grpc_front

@@ -14,4 +14,7 @@ namespace tandem::grpc_front {
 [[nodiscard]] grpc::Status ToGrpcStatus(const Error& error);
 [[nodiscard]] grpc::Status ToGrpcStatus(const Status& status);
 
+// For calls that a draining server ends: none of their requests is lost, so they may be tried elsewhere.
+[[nodiscard]] grpc::Status ShuttingDown();
+
 }  // namespace tandem::grpc_front
