@@ -41,7 +41,7 @@ class WatchCall final : public LongCall {
 
   void OnRead(bool /*ok*/, grpc::ByteBuffer& request) override {
     health::HealthCheckRequest asked;
-    const Status parsed = Guarded([&] { return TakeMessage(request, parts_.options.max_message_bytes, asked); });
+    const Status parsed = Guarded([&] { return TakeMessage(request, kMaxControlMessageBytes, asked); });
     if (!parsed) return call_.Finish(ToGrpcStatus(parsed));
     known_ = IsKnown(asked.service());
     parts_.long_calls.Add(shared_from_this());
@@ -81,21 +81,22 @@ class WatchCall final : public LongCall {
   template <typename Apply>
   void Change(Apply apply) {
     Next next;
+    const Serving now = StatusNow(parts_);
     {
       MutexLock lock(mu_);
       apply(state_);
-      next = Decide();
+      next = Decide(now);
     }
     if (next.write) call_.Write(*next.write);
     if (next.wait) call_.WakeIn(kWatchInterval);
-    if (next.finish) call_.Finish({grpc::StatusCode::UNAVAILABLE, "the server is shutting down"});
+    if (next.finish) call_.Finish(ShuttingDown());
   }
 
-  Next Decide() REQUIRES(mu_) {
+  Next Decide(Serving serving) REQUIRES(mu_) {
     State& s = state_;
     Next next;
     if (!s.asked) return next;
-    const Serving now = known_ ? StatusNow(parts_) : health::HealthCheckResponse::SERVICE_UNKNOWN;
+    const Serving now = known_ ? serving : health::HealthCheckResponse::SERVICE_UNKNOWN;
     if (!s.writing && !s.gone && !s.finished && s.said != now) {
       s.gone = !Pack(now, next.write.emplace());
       if (s.gone) next.write.reset();
@@ -131,7 +132,7 @@ class WatchCall final : public LongCall {
 void AddHealthRoutes(FrontEndParts& parts, Routes& routes) {
   Route& check = routes["/grpc.health.v1.Health/Check"];
   check = UnaryRoute<health::HealthCheckRequest, health::HealthCheckResponse>(
-      parts, [&parts](auto& asked, auto& response) -> Status {
+      [&parts](auto& asked, auto& response) -> Status {
         if (!IsKnown(asked.service())) {
           return Fail(ErrorCode::kNotFound, "service '{}' is not known here", Excerpt(asked.service()));
         }
@@ -140,7 +141,7 @@ void AddHealthRoutes(FrontEndParts& parts, Routes& routes) {
       });
   check.open = true;
   routes["/grpc.health.v1.Health/Watch"] = {
-      .open = true, .make = [&parts](Call& call) { return std::make_shared<WatchCall>(parts, call); }};
+      .open = true, .lasting = true, .make = [&parts](Call& call) { return std::make_shared<WatchCall>(parts, call); }};
 }
 
 }  // namespace tandem::grpc_front

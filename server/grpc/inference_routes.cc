@@ -10,6 +10,7 @@
 #include "api/wire/proto/inference.pb.h"
 #include "server/grpc/control_messages.h"
 #include "server/grpc/infer_calls.h"
+#include "server/grpc/large_message.h"
 #include "server/grpc/raw_message.h"
 #include "server/grpc/unary_call.h"
 
@@ -20,10 +21,11 @@ namespace {
 // neither waits for a model to load.
 class RepositoryCall final : public CallHandler {
  public:
-  // Takes the request's bytes and passes `done` on when it returns success.
-  using Begin = std::function<Status(grpc::ByteBuffer& request, repository::ModelRepository::Done done)>;
+  // Takes the request's bytes, sets what it has leased for them, and passes `done` on when it returns success.
+  using Begin = std::function<Status(grpc::ByteBuffer& request, ByteBudget::Lease& lease,
+                                     repository::ModelRepository::Done done)>;
 
-  RepositoryCall(FrontEndParts& parts, Call& call, const Begin& begin) : parts_(parts), call_(call), begin_(begin) {
+  RepositoryCall(Call& call, const Begin& begin) : call_(call), begin_(begin) {
     MutexLock lock(shared_->mu);
     shared_->call = this;
   }
@@ -31,9 +33,10 @@ class RepositoryCall final : public CallHandler {
   void Start() override { call_.Read(); }
 
   void OnRead(bool /*ok*/, grpc::ByteBuffer& request) override {
+    // The client may have gone while a large request waited to be parsed.
+    if (!shared_->Waiting()) return;
     const Status begun = Guarded([&]() -> Status {
-      TANDEM_ASSIGN(shared_->lease, parts_.budget->Take(request.Length()));
-      return begin_(request, [shared = shared_](const Status& status) {
+      return begin_(request, shared_->lease, [shared = shared_](const Status& status) {
         if (RepositoryCall* call = shared->Take()) call->End(status);
       });
     });
@@ -52,6 +55,10 @@ class RepositoryCall final : public CallHandler {
       MutexLock lock(mu);
       return std::exchange(call, nullptr);
     }
+    [[nodiscard]] bool Waiting() EXCLUDES(mu) {
+      MutexLock lock(mu);
+      return call != nullptr;
+    }
 
     ByteBudget::Lease lease;  // Set before the repository has the request; until it has let go of it.
     Mutex mu;
@@ -69,7 +76,6 @@ class RepositoryCall final : public CallHandler {
   }
 
   // Constant after construction.
-  FrontEndParts& parts_;
   Call& call_;
   const Begin& begin_;
   const std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
@@ -115,7 +121,8 @@ class InferenceRoutes {
 
   void AddModelCalls() {
     routes_[Name("ModelInfer")] = {.make = [&parts = parts_](Call& call) { return MakeInfer(parts, call); }};
-    routes_[Name("ModelStreamInfer")] = {.make = [&parts = parts_](Call& call) { return MakeInferStream(parts, call); }};
+    routes_[Name("ModelStreamInfer")] = {
+        .make = [&parts = parts_](Call& call) { return MakeInferStream(parts, call); }};
     Add<inference::ModelReadyRequest, inference::ModelReadyResponse>(
         "ModelReady", [&core = core_](auto& asked, auto& response) -> Status {
           response.set_ready(core.repository.IsReady(asked.name(), asked.version()));
@@ -151,13 +158,13 @@ class InferenceRoutes {
           return {};
         });
     AddChange<inference::RepositoryModelLoadRequest>(
-        "RepositoryModelLoad", [&core = core_](auto& asked, auto done) -> Status {
+        "RepositoryModelLoad", parts_.options.max_message_bytes, [&core = core_](auto& asked, auto done) -> Status {
           TANDEM_ASSIGN(repository::LoadOptions options, TakeLoadOptions(asked));
           core.repository.LoadAsync(asked.model_name(), std::move(options), std::move(done));
           return {};
         });
     AddChange<inference::RepositoryModelUnloadRequest>(
-        "RepositoryModelUnload", [&core = core_](auto& asked, auto done) -> Status {
+        "RepositoryModelUnload", kMaxControlMessageBytes, [&core = core_](auto& asked, auto done) -> Status {
           TANDEM_TRY(CheckUnload(asked));
           core.repository.UnloadAsync(asked.model_name(), std::move(done));
           return {};
@@ -205,7 +212,7 @@ class InferenceRoutes {
 
   template <typename Request, typename Response, typename Answer>
   void Add(const char* method, Answer answer) {
-    routes_[Name(method)] = UnaryRoute<Request, Response>(parts_, std::move(answer));
+    routes_[Name(method)] = UnaryRoute<Request, Response>(std::move(answer));
   }
 
   template <typename Request, typename Response, typename Answer>
@@ -216,15 +223,16 @@ class InferenceRoutes {
 
   // A call that the repository's worker answers; `begin` has passed on what it got for that when it returns success.
   template <typename Request, typename Begin>
-  void AddChange(const char* method, Begin begin) {
-    RepositoryCall::Begin read_and_begin = [&parts = parts_, begin = std::move(begin)](
-                                               grpc::ByteBuffer& bytes, repository::ModelRepository::Done done) -> Status {
+  void AddChange(const char* method, std::size_t max_bytes, Begin begin) {
+    RepositoryCall::Begin read_and_begin = [&budget = *parts_.budget, max_bytes, begin = std::move(begin)](
+                                               grpc::ByteBuffer& bytes, ByteBudget::Lease& lease,
+                                               repository::ModelRepository::Done done) -> Status {
       Request asked;
-      TANDEM_TRY(TakeMessage(bytes, parts.options.max_message_bytes, asked));
+      TANDEM_ASSIGN(lease, TakeLargeMessage(budget, bytes, max_bytes, asked));
       return begin(asked, std::move(done));
     };
-    routes_[Name(method)] = {.make = [&parts = parts_, begin = std::move(read_and_begin)](Call& call) {
-      return std::make_shared<RepositoryCall>(parts, call, begin);
+    routes_[Name(method)] = {.make = [begin = std::move(read_and_begin)](Call& call) {
+      return std::make_shared<RepositoryCall>(call, begin);
     }};
   }
 

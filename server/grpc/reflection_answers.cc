@@ -7,7 +7,6 @@
 #include <google/protobuf/text_format.h>
 #include <grpcpp/support/status.h>
 
-
 namespace tandem::grpc_front {
 namespace {
 

@@ -15,9 +15,6 @@ namespace {
 
 namespace v1 = grpc::reflection::v1;
 
-// A question is a name.
-constexpr std::size_t kMaxQuestionBytes = 64 << 10;
-
 constexpr std::array<std::string_view, 3> kServices = {"inference.GRPCInferenceService", "grpc.health.v1.Health",
                                                        "grpc.reflection.v1.ServerReflection"};
 
@@ -85,14 +82,14 @@ class ReflectionCall final : public LongCall {
     return std::exchange(reading_, false);
   }
 
-  void FinishDrained() { call_.Finish({grpc::StatusCode::UNAVAILABLE, "the server is shutting down"}); }
+  void FinishDrained() { call_.Finish(ShuttingDown()); }
 
   Status Answer(grpc::ByteBuffer& question, v1::ServerReflectionResponse& response) const {
-    if (question.Length() > kMaxQuestionBytes) {
-      return tandem::Fail(ErrorCode::kTooLarge, "a reflection request has at most {} bytes", kMaxQuestionBytes);
+    if (question.Length() > kMaxControlMessageBytes) {
+      return Fail(ErrorCode::kTooLarge, "a reflection request has at most {} bytes", kMaxControlMessageBytes);
     }
     v1::ServerReflectionRequest asked;
-    if (const Status parsed = TakeMessage(question, kMaxQuestionBytes, asked); !parsed) {
+    if (const Status parsed = TakeMessage(question, kMaxControlMessageBytes, asked); !parsed) {
       response.mutable_error_response()->set_error_code(ToGrpcCode(parsed.error().code));
       response.mutable_error_response()->set_error_message(parsed.error().message);
     } else {
@@ -114,8 +111,9 @@ class ReflectionCall final : public LongCall {
 }  // namespace
 
 void AddReflectionRoutes(FrontEndParts& parts, Routes& routes) {
-  const Route route{.open = true, .make = [&parts, answers = std::make_shared<const ReflectionAnswers>(kServices)](
-                                              Call& call) {
+  const Route route{.open = true,
+                    .lasting = true,
+                    .make = [&parts, answers = std::make_shared<const ReflectionAnswers>(kServices)](Call& call) {
                       return std::make_shared<ReflectionCall>(parts, call, *answers);
                     }};
   routes["/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"] = route;

@@ -29,13 +29,13 @@ class UnaryCall final : public CallHandler {
   const Handle& handle_;
 };
 
-// For calls that `answer`, a Status(Request&, Response&), answers. `parts` is borrowed.
+// For calls of small messages that `answer`, a Status(Request&, Response&), answers.
 template <typename Request, typename Response, typename Answer>
-[[nodiscard]] Route UnaryRoute(FrontEndParts& parts, Answer answer) {
-  UnaryCall::Handle handle = [&parts, answer = std::move(answer)](grpc::ByteBuffer& request,
-                                                                  grpc::ByteBuffer& packed) -> Status {
+[[nodiscard]] Route UnaryRoute(Answer answer) {
+  UnaryCall::Handle handle = [answer = std::move(answer)](grpc::ByteBuffer& request,
+                                                          grpc::ByteBuffer& packed) -> Status {
     Request asked;
-    TANDEM_TRY(TakeMessage(request, parts.options.max_message_bytes, asked));
+    TANDEM_TRY(TakeMessage(request, kMaxControlMessageBytes, asked));
     Response response;
     TANDEM_TRY(answer(asked, response));
     return PackMessage(response, packed);

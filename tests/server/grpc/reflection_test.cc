@@ -75,7 +75,8 @@ TEST_F(Reflection, DescribesTypesMethodsAndFieldsWithAllTheirFilesNeed) {
                 UnorderedElementsAre("api/wire/proto/inference.proto", "api/wire/proto/model_config.proto"))
         << symbol;
   }
-  EXPECT_THAT(FileNames(AskForSymbol("inference.TYPE_FP32")), UnorderedElementsAre("api/wire/proto/model_config.proto"));
+  EXPECT_THAT(FileNames(AskForSymbol("inference.TYPE_FP32")),
+              UnorderedElementsAre("api/wire/proto/model_config.proto"));
   EXPECT_THAT(FileNames(AskForSymbol("grpc.health.v1.HealthCheckResponse.ServingStatus")),
               UnorderedElementsAre("api/wire/proto/health.proto"));
 }
