@@ -1,12 +1,10 @@
 #include "server/grpc/control_messages.h"
 
-#include <charconv>
 #include <optional>
 #include <type_traits>
 #include <utility>
 #include <variant>
 
-#include "api/wire/infer_parameters.h"
 #include "api/wire/json_text.h"
 
 namespace tandem::grpc_front {
@@ -163,20 +161,6 @@ void Fill(const TraceSettings::Values& values, inference::TraceSettingResponse& 
     auto& setting = (*message.mutable_settings())[key];
     for (const std::string& value : list) setting.add_value(value);
   }
-}
-
-Result<std::chrono::microseconds> ParseSloHeader(std::string_view text) {
-  double milliseconds = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), milliseconds);
-  if (error != std::errc() || end != text.data() + text.size()) {
-    return Invalid("header x-slo-ms '{}' is not a number of milliseconds", Excerpt(text));
-  }
-  // One rule for what an SLO may be, wherever it is written.
-  InferRequest request;
-  if (!ApplyRequestParameter("slo_ms", milliseconds, FrontEnd::kGrpc, request) || !request.slo) {
-    return Invalid("header x-slo-ms '{}' must be a number of milliseconds above 0, at most a day", Excerpt(text));
-  }
-  return *request.slo;
 }
 
 }  // namespace tandem::grpc_front

@@ -1,10 +1,8 @@
 #pragma once
 
-#include <chrono>
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "api/base/result.h"
@@ -45,8 +43,5 @@ void Fill(const LogSettings::Values& values, inference::LogSettingsResponse& mes
 // A setting without a value is reset.
 [[nodiscard]] TraceSettings::Changes ReadTraceChanges(const inference::TraceSettingRequest& message);
 void Fill(const TraceSettings::Values& values, inference::TraceSettingResponse& message);
-
-// The `x-slo-ms` header: a number of milliseconds above 0, as parameter slo_ms has it.
-[[nodiscard]] Result<std::chrono::microseconds> ParseSloHeader(std::string_view text);
 
 }  // namespace tandem::grpc_front

@@ -12,8 +12,9 @@
 
 #include "api/base/mutex.h"
 #include "api/wire/grpc_infer.h"
-#include "server/grpc/control_messages.h"
+#include "api/wire/slo_header.h"
 #include "server/grpc/grpc_status.h"
+#include "server/grpc/large_message.h"
 #include "server/grpc/raw_message.h"
 #include "server/grpc/unary_call.h"
 
@@ -37,36 +38,27 @@ bool WantsFinalFlag(const inference::ModelInferRequest& message) {
   return found != message.parameters().end() && found->second.bool_param();
 }
 
-// A request with what is kept of it for the answer.
-struct Incoming {
-  InferRequest request;
+// What is kept of a request for its answer.
+struct Kept {
   std::string id;
   std::vector<RequestedOutput> outputs;
   bool final_flag = false;
   ByteBudget::Lease lease;
 };
 
-// `id` is set as soon as it is known, for errors to carry.
-Result<Incoming> ReadRequest(FrontEndParts& parts, const Call& call, grpc::ByteBuffer& bytes, std::string& id) {
-  Incoming incoming;
-  const MonotonicTime arrival = parts.core.clock.Now();
-  const bool packed = CompressionOf(bytes) != GRPC_COMPRESS_NONE;
-  TANDEM_ASSIGN(incoming.lease, parts.budget->Take(bytes.Length()));
+// `kept` is filled as far as the request is understood, for errors to carry.
+Result<InferRequest> ReadRequest(FrontEndParts& parts, const Call& call, grpc::ByteBuffer& bytes, Kept& kept) {
   auto message = std::make_shared<inference::ModelInferRequest>();
-  TANDEM_TRY(TakeMessage(bytes, parts.options.max_message_bytes, *message));
-  id = message->id();
-  if (packed) {
-    TANDEM_ASSIGN(incoming.lease, parts.budget->Take(message->ByteSizeLong()));
-  }
-  incoming.final_flag = WantsFinalFlag(*message);
-  TANDEM_ASSIGN(incoming.request, DecodeGrpcInfer(std::move(message)));
-  incoming.request.arrival = arrival;
-  incoming.request.deadline = DeadlineOf(call, parts.core.clock);
+  TANDEM_ASSIGN(kept.lease, TakeLargeMessage(*parts.budget, bytes, parts.options.max_message_bytes, *message));
+  kept.id = message->id();
+  kept.final_flag = WantsFinalFlag(*message);
+  TANDEM_ASSIGN(InferRequest request, DecodeGrpcInfer(std::move(message)));
+  request.arrival = call.MessageTime();
+  request.deadline = DeadlineOf(call, parts.core.clock);
   TANDEM_ASSIGN(const auto slo, SloOf(call));
-  if (slo) incoming.request.slo = std::min(*slo, incoming.request.slo.value_or(*slo));
-  incoming.id = incoming.request.id;
-  incoming.outputs = incoming.request.outputs;
-  return incoming;
+  if (slo) request.slo = std::min(*slo, request.slo.value_or(*slo));
+  kept.outputs = request.outputs;
+  return request;
 }
 
 // Hands over one answer, also when the work is dropped without one. Until then its request is being computed.
@@ -77,8 +69,7 @@ class OneAnswer {
   OneAnswer(FrontEndParts& parts, Sink sink) : computing_(parts.computing), sink_(std::move(sink)) {
     computing_.fetch_add(1, std::memory_order_relaxed);
   }
-  OneAnswer(OneAnswer&& other) noexcept
-      : computing_(other.computing_), sink_(std::exchange(other.sink_, nullptr)) {}
+  OneAnswer(OneAnswer&& other) noexcept : computing_(other.computing_), sink_(std::exchange(other.sink_, nullptr)) {}
   OneAnswer& operator=(OneAnswer&&) = delete;
   ~OneAnswer() {
     if (sink_) (*this)(Fail(ErrorCode::kInternal, "the request was given up because of an unexpected failure"));
@@ -109,14 +100,16 @@ class UnaryInfer final : public CallHandler {
   void Start() override { call_.Read(); }
 
   void OnRead(bool /*ok*/, grpc::ByteBuffer& bytes) override {
+    // A large message may have waited to be parsed.
+    if (cancel_->cancelled()) return call_.Finish(grpc::Status::CANCELLED);
     if (const auto compression = CompressionOf(bytes); compression != GRPC_COMPRESS_NONE) call_.Pack(compression);
-    std::string id;
-    auto incoming = Guarded([&] { return ReadRequest(parts_, call_, bytes, id); });
-    if (!incoming) return call_.Finish(ToGrpcStatus(incoming.error()));
-    outputs_ = std::move(incoming->outputs);
-    lease_ = std::move(incoming->lease);
-    incoming->request.cancel = cancel_;
-    Infer(parts_.core.inference, std::move(incoming->request),
+    auto request = Guarded([&] { return ReadRequest(parts_, call_, bytes, kept_); });
+    if (!request) {
+      kept_.lease = {};
+      return call_.Finish(ToGrpcStatus(request.error()));
+    }
+    request->cancel = cancel_;
+    Infer(parts_.core.inference, *std::move(request),
           OneAnswer(parts_, [this](Result<InferResponse> response) { Answer(std::move(response)); }));
   }
 
@@ -128,11 +121,11 @@ class UnaryInfer final : public CallHandler {
     const Status packed = Guarded([&]() -> Status {
       if (!response) return std::unexpected(std::move(response).error());
       inference::ModelInferResponse message;
-      TANDEM_TRY(EncodeGrpcInfer(*response, outputs_, message));
+      TANDEM_TRY(EncodeGrpcInfer(*response, kept_.outputs, message));
       return PackMessage(message, answer);
     });
     // Before the client knows: its next request must find the room.
-    lease_ = {};
+    kept_.lease = {};
     EndCall(call_, packed, answer);
   }
 
@@ -142,16 +135,15 @@ class UnaryInfer final : public CallHandler {
   // Shared with the work, which may outlive the call.
   const std::shared_ptr<CancelToken> cancel_ = std::make_shared<CancelToken>();
 
-  // Whoever reads, then whoever answers.
-  std::vector<RequestedOutput> outputs_;
-  ByteBudget::Lease lease_;
+  Kept kept_;  // Whoever reads, then whoever answers.
 };
 
 // One ModelStreamInfer call. Every message is answered by one, in the order in which they complete. It reads on only
-// while few enough requests are unanswered, so a slow model or reader holds back the client.
+// while few requests are unanswered and few bytes unsent, so a slow model or reader holds back the client.
 //
 // Each event changes the state under the lock, decides there what to begin, and begins it outside. What has been
-// decided on is marked as under way, and the call does not end while anything is; so it is still there to begin it.
+// decided on is marked as under way, and the call does not end while anything is; so it is still there to begin it. A
+// read that is under way does not count: its message is only taken in by a call that has not ended.
 class InferStream final : public LongCall {
  public:
   InferStream(FrontEndParts& parts, Call& call) : parts_(parts), call_(call) {}
@@ -165,18 +157,22 @@ class InferStream final : public LongCall {
   void OnRead(bool ok, grpc::ByteBuffer& bytes) override {
     if (!ok) return Change([](State& s) { s.reading = false, s.half_closed = true; });
     const std::size_t size = bytes.Length();
+    if (!Accept(size)) return;
     if (std::exchange(first_read_, false)) {
       if (const auto compression = CompressionOf(bytes); compression != GRPC_COMPRESS_NONE) call_.Pack(compression);
     }
     // Until this one is on its way no other is read: requests keep their order up to the queue.
-    Change([size](State& s) { s.unanswered += 1, s.unanswered_bytes += size; });
     Submit(bytes, size);
     Change([](State& s) { s.reading = false; });
   }
 
   void OnWritten(bool ok) override {
     if (!ok) cancel_->Cancel();
-    Change([ok](State& s) { s.writing = false, s.gone |= !ok; });
+    Change([ok](State& s) {
+      s.writing = false;
+      s.unsent_bytes -= std::exchange(s.writing_bytes, 0);
+      s.gone |= !ok;
+    });
   }
 
   void OnGone() override {
@@ -193,8 +189,10 @@ class InferStream final : public LongCall {
     std::size_t unanswered = 0;
     std::size_t unanswered_bytes = 0;
     std::deque<grpc::ByteBuffer> outgoing;
+    std::size_t unsent_bytes = 0;   // Of these and of the one that is being written:
+    std::size_t writing_bytes = 0;  // so many.
     bool reading = false;
-    int beginning_reads = 0;  // Decided on and not begun. A read that has begun does not keep the call from its end.
+    int beginning_reads = 0;  // Decided on and not begun.
     bool writing = false;
     bool half_closed = false;
     bool gone = false;  // The client.
@@ -208,8 +206,18 @@ class InferStream final : public LongCall {
     std::optional<grpc::Status> finish;
   };
 
+  // Counts a message that has come; from then on the call does not end before it is answered. False: the call has ended
+  // or is about to, and nothing of it may be used.
+  bool Accept(std::size_t size) EXCLUDES(mu_) {
+    MutexLock lock(mu_);
+    if (state_.finished || state_.gone) return false;
+    state_.unanswered += 1;
+    state_.unanswered_bytes += size;
+    return true;
+  }
+
   template <typename Apply>
-  void Change(Apply apply) {
+  void Change(Apply apply) EXCLUDES(mu_) {
     Next next;
     {
       MutexLock lock(mu_);
@@ -231,43 +239,54 @@ class InferStream final : public LongCall {
   Next Decide() REQUIRES(mu_) {
     State& s = state_;
     Next next;
-    if (s.gone) s.outgoing.clear();
+    if (s.finished) return next;
+    if (s.gone) {
+      s.outgoing.clear();
+      s.unsent_bytes = s.writing_bytes;
+    }
     if (!s.writing && !s.outgoing.empty()) {
       next.write.emplace().Swap(&s.outgoing.front());
       s.outgoing.pop_front();
+      s.writing_bytes = next.write->Length();
       s.writing = true;
     }
     const bool last = s.half_closed || s.gone || s.draining;
-    const std::size_t pending = s.unanswered + s.outgoing.size();
-    if (!last && !s.reading && pending < parts_.options.max_outstanding_per_stream &&
-        s.unanswered_bytes < parts_.options.max_message_bytes) {
+    if (!last && !s.reading && MayReadOn(s)) {
       next.read = s.reading = true;
       s.beginning_reads += 1;
     }
-    if (last && !s.finished && !s.writing && s.unanswered == 0 && s.beginning_reads == 0) {
+    if (last && !s.writing && s.unanswered == 0 && s.beginning_reads == 0) {
       s.finished = true;
       next.finish = s.gone          ? grpc::Status::CANCELLED
                     : s.half_closed ? grpc::Status::OK
-                                    : ToGrpcStatus(Error{ErrorCode::kUnavailable, "the server is shutting down"});
+                                    : ShuttingDown();
     }
     return next;
   }
 
+  [[nodiscard]] bool MayReadOn(const State& s) const {
+    const GrpcOptions& options = parts_.options;
+    return s.unanswered + s.outgoing.size() < options.max_outstanding_per_stream &&
+           s.unanswered_bytes < options.max_message_bytes && s.unsent_bytes < options.max_unsent_bytes_per_stream;
+  }
+
   void Submit(grpc::ByteBuffer& bytes, std::size_t size) {
-    std::string id;
-    auto incoming = Guarded([&] { return ReadRequest(parts_, call_, bytes, id); });
-    if (!incoming) return Reply(std::unexpected(std::move(incoming).error()), Incoming{.id = std::move(id)}, size);
-    incoming->request.cancel = cancel_;
-    InferRequest request = std::move(incoming->request);
-    Infer(parts_.core.inference, std::move(request),
-          OneAnswer(parts_, [this, kept = *std::move(incoming), size](Result<InferResponse> response) mutable {
+    Kept kept;
+    auto request = Guarded([&] { return ReadRequest(parts_, call_, bytes, kept); });
+    if (!request) {
+      kept.lease = {};
+      return Reply(std::unexpected(std::move(request).error()), kept, size);
+    }
+    request->cancel = cancel_;
+    Infer(parts_.core.inference, *std::move(request),
+          OneAnswer(parts_, [this, kept = std::move(kept), size](Result<InferResponse> response) mutable {
             // Before the client knows: its next request must find the room.
             kept.lease = {};
             Reply(std::move(response), kept, size);
           }));
   }
 
-  void Reply(Result<InferResponse> response, const Incoming& kept, std::size_t size) {
+  void Reply(Result<InferResponse> response, const Kept& kept, std::size_t size) {
     inference::ModelStreamInferResponse message;
     grpc::ByteBuffer bytes;
     Status packed = Guarded([&]() -> Status {
@@ -290,6 +309,7 @@ class InferStream final : public LongCall {
       s.unanswered_bytes -= size;
       // Without memory even for an error nothing can be said.
       s.gone |= !packed.has_value();
+      s.unsent_bytes += bytes.Length();
       s.outgoing.push_back(std::move(bytes));
     });
   }

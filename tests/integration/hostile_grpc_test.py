@@ -217,8 +217,10 @@ class WrongMessages(GrpcHostileTest):
                 try:
                     call(data, timeout=PATIENCE)
                 except grpc.RpcError as error:
-                    self.assertIn(error.code(), {INVALID, NOT_FOUND, grpc.StatusCode.UNIMPLEMENTED},
-                                  f"{method}: {error.details()}")
+                    allowed = {INVALID, NOT_FOUND, grpc.StatusCode.UNIMPLEMENTED}
+                    if len(data) > 65536:
+                        allowed.add(TOO_LARGE)
+                    self.assertIn(error.code(), allowed, f"{method}: {error.details()}")
         for method in ("Nonsense", "", "modelinfer"):
             with self.assertRaises(grpc.RpcError) as caught:
                 self.channel.unary_unary(SERVICE + method)(b"", timeout=PATIENCE)
@@ -229,6 +231,46 @@ class WrongMessages(GrpcHostileTest):
                 list(stream(iter([data]), timeout=PATIENCE))
             except grpc.RpcError as error:
                 self.assertEqual(error.code(), INVALID, error.details())
+
+    def test_structure_without_content_is_refused_and_takes_no_memory(self):
+        def part(field, content):
+            size, length = len(content), b""
+            while size >= 128:
+                length += bytes([size & 127 | 128])
+                size >>= 7
+            return bytes([field << 3 | 2]) + length + bytes([size]) + content
+
+        limit = 4 << 20
+        cases = {
+            "inputs": b"\x2a\x00" * (limit // 2), "outputs": b"\x32\x00" * (limit // 2),
+            "raw_input_contents": b"\x3a\x00" * (limit // 2), "parameters": b"".join(
+                part(4, part(1, b"%x" % i)) for i in range(300_000)), "bytes_contents": part(
+                    5, part(5, b"\x42\x00" * (limit // 2 - 20))), "int64_contents": part(
+                        5, part(5, part(3, b"\x01" * (limit - 40)))), "shape": part(5, part(3, b"\x01" * (limit - 40))),
+            "not known": b"\x78\x01" * (limit // 2), "not a valid": b"\x7b" * (limit // 2)
+        }
+        before = self.server.resident_bytes()
+        for method in ("ModelInfer", "ModelStreamInfer"):
+            for word, data in cases.items():
+                self.assertLessEqual(len(data), limit)
+                for compression in (grpc.Compression.NoCompression, grpc.Compression.Gzip):
+                    if method == "ModelInfer":
+                        with self.assertRaises(grpc.RpcError, msg=word) as caught:
+                            self.channel.unary_unary(SERVICE + method)(data, timeout=PATIENCE, compression=compression)
+                        self.assertEqual(caught.exception.code(), INVALID, word)
+                        self.assertIn(word, caught.exception.details())
+                    else:
+                        answers = self.channel.stream_stream(SERVICE + method)(iter([data]),
+                                                                               timeout=PATIENCE,
+                                                                               compression=compression)
+                        answer = service_pb2.ModelStreamInferResponse.FromString(list(answers)[0])
+                        self.assertIn(word, answer.error_message)
+        self.assertLess(self.server.resident_bytes() - before, 64 << 20)
+        load = b"".join(part(3, part(1, b"file:%x" % i)) for i in range(200_000))
+        with self.assertRaises(grpc.RpcError) as caught:
+            self.channel.unary_unary(SERVICE + "RepositoryModelLoad")(load, timeout=PATIENCE)
+        self.assertEqual(caught.exception.code(), INVALID)
+        self.assertIn("parameters", caught.exception.details())
 
     def test_bad_text_in_a_message_is_refused(self):
         good = infer().SerializeToString()
@@ -324,6 +366,28 @@ class GivenUp(GrpcHostileTest):
         time.sleep(1)
         self.assertLess(self.server.resident_bytes() - before, 150 << 20)
         stream.cancel()
+
+
+class Silent(GrpcHostileTest):
+    def test_calls_that_send_nothing_leave_room_for_others(self):
+        held = threading.Event()
+        self.addCleanup(held.set)
+
+        def nothing():
+            held.wait(PATIENCE)
+            return
+            yield
+
+        calls = []
+        for method, count in (("inference.GRPCInferenceService/ServerLive", 50), ("grpc.health.v1.Health/Watch", 300)):
+            for _ in range(count):
+                calls.append(self.channel.stream_stream("/" + method)(nothing()))
+        self.assertWell()
+        until(lambda: sum(call.done() for call in calls) >= 44, "calls above the limit are turned away")
+        self.assertTrue(self.stub.ServerLive(service_pb2.ServerLiveRequest(), timeout=PATIENCE).live)
+        until(lambda: all(call.done() for call in calls), "those that stay silent are given up")
+        self.assertEqual({call.code() for call in calls},
+                         {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED})
 
 
 class Noise(GrpcHostileTest):

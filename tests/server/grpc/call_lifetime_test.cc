@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "tests/server/grpc/busy_bulk.h"
 #include "tests/server/grpc/grpc_fixture.h"
 #include "tests/server/grpc/raw_call.h"
 
@@ -24,6 +25,13 @@ class CallLifetime : public GrpcFixture {
     grpc::ClientContext context;
     inference::ModelInferResponse response;
     return stub_->ModelInfer(&context, PairRequest("pair", {1, 2}), &response).ok();
+  }
+
+  // Bytes that are parsed on the bulk thread.
+  static std::string LargeRequest(const std::string& model) {
+    inference::ModelInferRequest request = PairRequest(model, {1, 2});
+    request.set_id(std::string(2'000'000, 'x'));
+    return request.SerializeAsString();
   }
 };
 
@@ -102,6 +110,138 @@ TEST_F(CallLifetime, ManyThatAreCancelledWhileTheyRunLeaveNothingBehind) {
   }
   server_->Drain(std::chrono::minutes(1));
   while (inference_->in_flight() > 0) std::this_thread::yield();
+}
+
+TEST_F(CallLifetime, ALargeStreamMessageWhoseClientIsGoneWhenItIsParsedIsDropped) {
+  const std::string request = LargeRequest("slow");
+  for (int i = 0; i < 20; ++i) {
+    const BusyBulk busy(bulk_);
+    RawCall call(channel_, kModelStreamInfer);
+    ASSERT_TRUE(call.Write(request));
+    Pause(i % 5 * 5);
+    call.Cancel();
+    EXPECT_EQ(call.Finish().error_code(), StatusCode::CANCELLED);
+    Pause(i % 3 * 10);
+  }
+  slow_.Open();
+  EXPECT_TRUE(Answers());
+  server_->Drain(std::chrono::minutes(1));
+}
+
+TEST_F(CallLifetime, ALargeStreamMessageThatADrainingServerHasNotParsedIsDropped) {
+  const std::string request = LargeRequest("slow");
+  for (int i = 0; i < 5; ++i) {
+    Serve({});
+    std::jthread drain;
+    {
+      const BusyBulk busy(bulk_);
+      RawCall call(channel_, kModelStreamInfer);
+      ASSERT_TRUE(call.Write(request));
+      Pause(20);
+      drain = std::jthread([&] { server_->Drain(std::chrono::minutes(1)); });
+      EXPECT_EQ(call.Finish().error_code(), StatusCode::UNAVAILABLE);
+      Pause(10);
+    }
+  }
+  EXPECT_EQ(slow_.started(), 0);
+  EXPECT_EQ(inference_->in_flight(), 0);
+}
+
+TEST_F(CallLifetime, ALargeRequestWhoseClientIsGoneWhenItIsParsedIsNotRun) {
+  {
+    const BusyBulk busy(bulk_);
+    RawCall call(channel_, kModelInfer);
+    ASSERT_TRUE(call.Write(LargeRequest("slow")));
+    Pause(50);
+    call.Cancel();
+    EXPECT_EQ(call.Finish().error_code(), StatusCode::CANCELLED);
+    Pause(50);
+  }
+  EXPECT_TRUE(Answers());
+  server_->Drain(std::chrono::minutes(1));
+  EXPECT_EQ(slow_.started(), 0);
+}
+
+TEST_F(CallLifetime, ARequestsTimeCountsFromItsArrivalAlsoWhileItWaitsToBeParsed) {
+  inference::ModelInferRequest request;
+  ASSERT_TRUE(request.ParseFromString(LargeRequest("pair")));
+  (*request.mutable_parameters())["timeout"].set_int64_param(50'000);
+  RawCall call(channel_, kModelInfer);
+  {
+    const BusyBulk busy(bulk_);
+    ASSERT_TRUE(call.Write(request.SerializeAsString()));
+    Pause(400);
+  }
+  EXPECT_EQ(call.Finish().error_code(), StatusCode::DEADLINE_EXCEEDED);
+}
+
+TEST_F(CallLifetime, ALoadWhoseClientIsGoneWhenItIsParsedDoesNotBegin) {
+  inference::RepositoryModelLoadRequest load;
+  load.set_model_name("sent");
+  (*load.mutable_parameters())["config"].set_string_param("{}");
+  (*load.mutable_parameters())["file:1/model.onnx"].set_bytes_param(std::string(2'000'000, 'x'));
+  {
+    const BusyBulk busy(bulk_);
+    RawCall call(channel_, "/inference.GRPCInferenceService/RepositoryModelLoad");
+    ASSERT_TRUE(call.Write(load.SerializeAsString()));
+    Pause(100);
+    call.Cancel();
+    EXPECT_EQ(call.Finish().error_code(), StatusCode::CANCELLED);
+    Pause(100);
+  }
+  // It would have come first.
+  load.set_model_name("other");
+  grpc::ClientContext context;
+  inference::RepositoryModelLoadResponse response;
+  ASSERT_TRUE(stub_->RepositoryModelLoad(&context, load, &response).ok());
+  EXPECT_TRUE(repository_->IsReady("other", ""));
+  EXPECT_FALSE(repository_->IsReady("sent", ""));
+}
+
+TEST_F(CallLifetime, ACallWhoseFirstMessageDoesNotComeIsGivenUp) {
+  GrpcOptions options;
+  options.first_message_timeout = std::chrono::milliseconds(200);
+  options.open_first_message_timeout = std::chrono::milliseconds(100);
+  Serve(options);
+  for (const char* method : {kModelInfer, kModelStreamInfer, "/inference.GRPCInferenceService/ServerLive",
+                             "/inference.GRPCInferenceService/RepositoryModelLoad", "/grpc.health.v1.Health/Watch",
+                             "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"}) {
+    RawCall call(channel_, method);
+    const grpc::Status status = call.Finish();
+    EXPECT_EQ(status.error_code(), StatusCode::DEADLINE_EXCEEDED) << method;
+    EXPECT_THAT(status.error_message(), HasSubstr("first message")) << method;
+  }
+  EXPECT_TRUE(Answers());
+}
+
+TEST_F(CallLifetime, AStreamIsNotGivenUpOnceAMessageHasCome) {
+  GrpcOptions options;
+  options.first_message_timeout = std::chrono::milliseconds(200);
+  Serve(options);
+  RawCall stream(channel_, kModelStreamInfer);
+  const std::string request = PairRequest("pair", {1, 2}).SerializeAsString();
+  std::string answer;
+  ASSERT_TRUE(stream.Write(request));
+  ASSERT_TRUE(stream.Read(answer));
+  Pause(600);
+  ASSERT_TRUE(stream.Write(request));
+  ASSERT_TRUE(stream.Read(answer));
+}
+
+TEST_F(CallLifetime, ADrainingServerDoesNotWaitForCallsThatHaveSentNothing) {
+  RawCall unary(channel_, kModelInfer);
+  RawCall load(channel_, "/inference.GRPCInferenceService/RepositoryModelLoad");
+  RawCall watch(channel_, "/grpc.health.v1.Health/Watch");
+  Pause(50);
+  const MonotonicTime begun = RealClock::Instance().Now();
+  std::jthread drain([&] { server_->Drain(std::chrono::minutes(1)); });
+  for (RawCall* call : {&unary, &load, &watch}) {
+    const grpc::Status status = call->Finish();
+    EXPECT_EQ(status.error_code(), StatusCode::UNAVAILABLE);
+    EXPECT_THAT(status.error_message(), HasSubstr("shutting down"));
+  }
+  drain.join();
+  EXPECT_LT(RealClock::Instance().Now() - begun, std::chrono::seconds(30));
 }
 
 TEST_F(CallLifetime, AClientThatVanishesStopsTheRun) {

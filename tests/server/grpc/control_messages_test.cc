@@ -8,7 +8,6 @@
 namespace tandem::grpc_front {
 namespace {
 
-using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -121,16 +120,6 @@ TEST(ControlMessages, ATraceSettingWithoutValueIsReset) {
   const TraceSettings::Changes changes = ReadTraceChanges(request);
   EXPECT_EQ(changes.at("trace_level"), std::vector<std::string>{"TIMESTAMPS"});
   EXPECT_EQ(changes.at("trace_rate"), std::nullopt);
-}
-
-TEST(ControlMessages, SloHeaderIsANumberOfMilliseconds) {
-  EXPECT_EQ(ParseSloHeader("25"), 25ms);
-  EXPECT_EQ(ParseSloHeader("1.5"), 1500us);
-  for (const char* bad : {"", "0", "-1", "abc", "5ms", "nan", "inf", "1e300", " 5"}) {
-    const auto parsed = ParseSloHeader(bad);
-    ASSERT_FALSE(parsed) << bad;
-    EXPECT_THAT(parsed.error().message, HasSubstr("x-slo-ms")) << bad;
-  }
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "tests/server/grpc/busy_bulk.h"
 #include "tests/server/grpc/grpc_fixture.h"
 
 namespace tandem::testing {
@@ -75,6 +76,51 @@ TEST_F(InferStreams, MarksTheFinalResponseWhenAskedTo) {
   ASSERT_TRUE(stream->Read(&response_));
   EXPECT_EQ(response_.error_message(), "");
   EXPECT_TRUE(response_.infer_response().parameters().at("triton_final_response").bool_param());
+}
+
+TEST_F(InferStreams, MarksAnErrorAsTheFinalResponseToo) {
+  const auto stream = Open();
+  inference::ModelInferRequest request = PairRequest("pair", {1, 2});
+  (*request.mutable_parameters())["triton_enable_empty_final_response"].set_bool_param(true);
+  request.set_raw_input_contents(0, "x");
+  ASSERT_TRUE(stream->Write(request));
+  ASSERT_TRUE(stream->Read(&response_));
+  EXPECT_NE(response_.error_message(), "");
+  EXPECT_TRUE(response_.infer_response().parameters().contains("triton_final_response"));
+}
+
+TEST_F(InferStreams, AMessageOfMuchStructureIsRefusedAndTheStreamGoesOn) {
+  const auto stream = Open();
+  inference::ModelInferRequest request;
+  for (int i = 0; i < 2'000; ++i) request.add_outputs();
+  ASSERT_TRUE(stream->Write(request));
+  ASSERT_TRUE(stream->Read(&response_));
+  EXPECT_THAT(response_.error_message(), HasSubstr("'outputs'"));
+  ASSERT_TRUE(stream->Write(PairRequest("pair", {1, 2})));
+  ASSERT_TRUE(stream->Read(&response_));
+  EXPECT_EQ(response_.error_message(), "");
+}
+
+TEST_F(InferStreams, ReadsNoFurtherWhileTheClientDoesNotTakeItsAnswers) {
+  GrpcOptions options;
+  options.max_unsent_bytes_per_stream = 1 << 20;
+  Serve(options);
+  constexpr int kRequests = 50;
+  const auto stream = Open();
+  std::jthread writer([&] {
+    // An answer has the request's id, and so about its size.
+    const std::string id(1'000'000, 'x');
+    for (int i = 0; i < kRequests; ++i) EXPECT_TRUE(stream->Write(WithId(PairRequest("pair", {1, 2}), id)));
+    EXPECT_TRUE(stream->WritesDone());
+  });
+  const auto answered = [&] { return (*repository_->Find("pair", "2"))->statistics().Totals().success.count; };
+  Pause(200);
+  for (std::uint64_t before = 0; before != answered(); Pause(200)) before = answered();
+  EXPECT_LT(answered(), 25U);
+  int answers = 0;
+  while (stream->Read(&response_)) ++answers;
+  EXPECT_EQ(answers, kRequests);
+  EXPECT_TRUE(stream->Finish().ok());
 }
 
 TEST_F(InferStreams, ReadsNoFurtherThanTheLimitWhileNothingIsAnswered) {

@@ -7,11 +7,13 @@
 
 #include "api/wire/proto/health.grpc.pb.h"
 #include "tests/server/grpc/grpc_fixture.h"
+#include "tests/server/grpc/raw_call.h"
 
 namespace tandem::testing {
 namespace {
 
 using grpc::StatusCode;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 class ServerLimits : public GrpcFixture {
@@ -22,6 +24,21 @@ class ServerLimits : public GrpcFixture {
     context.set_compression_algorithm(packed);
     inference::ModelInferResponse response;
     return stub_->ModelInfer(&context, request, &response);
+  }
+
+  grpc::Status Load(const inference::RepositoryModelLoadRequest& request, grpc_compression_algorithm packed) {
+    grpc::ClientContext context;
+    context.set_compression_algorithm(packed);
+    inference::RepositoryModelLoadResponse response;
+    return stub_->RepositoryModelLoad(&context, request, &response);
+  }
+
+  static inference::RepositoryModelLoadRequest LoadOf(std::size_t bytes) {
+    inference::RepositoryModelLoadRequest load;
+    load.set_model_name("sent");
+    (*load.mutable_parameters())["config"].set_string_param("{}");
+    (*load.mutable_parameters())["file:1/model.onnx"].set_bytes_param(std::string(bytes, 'x'));
+    return load;
   }
 };
 
@@ -58,6 +75,76 @@ TEST_F(ServerLimits, RequestsBeyondTheBytesUnderWayAreTurnedAway) {
   slow_.Open();
   client.join();
   EXPECT_TRUE(Infer(PairRequest("pair", {1, 2})).ok());
+}
+
+TEST_F(ServerLimits, ALoadCountsWithWhatItUnpacksTo) {
+  GrpcOptions options;
+  options.max_request_bytes_under_way = 100'000;
+  Serve(options);
+  std::jthread client([&] { EXPECT_TRUE(Infer(PairRequest("slow", {1, 2})).ok()); });
+  slow_.WaitStarted();
+  EXPECT_TRUE(Load(LoadOf(10'000), GRPC_COMPRESS_GZIP).ok());
+  EXPECT_EQ(Load(LoadOf(1'000'000), GRPC_COMPRESS_GZIP).error_code(), StatusCode::UNAVAILABLE);
+  slow_.Open();
+}
+
+TEST_F(ServerLimits, MessagesWithoutTensorsOrFilesAreSmall) {
+  for (const auto packed : {GRPC_COMPRESS_NONE, GRPC_COMPRESS_GZIP}) {
+    grpc::ClientContext context;
+    context.set_compression_algorithm(packed);
+    inference::ModelReadyRequest request;
+    request.set_name(std::string(100'000, 'x'));
+    inference::ModelReadyResponse response;
+    EXPECT_EQ(stub_->ModelReady(&context, request, &response).error_code(), StatusCode::RESOURCE_EXHAUSTED);
+    EXPECT_TRUE(Load(LoadOf(100'000), packed).ok());
+  }
+}
+
+TEST_F(ServerLimits, AMessageOfMuchStructureIsRefusedBeforeItIsParsed) {
+  for (const auto packed : {GRPC_COMPRESS_NONE, GRPC_COMPRESS_GZIP}) {
+    inference::ModelInferRequest request;
+    for (int i = 0; i < 100'000; ++i) request.add_inputs();
+    grpc::Status status = Infer(request, packed);
+    EXPECT_EQ(status.error_code(), StatusCode::INVALID_ARGUMENT);
+    EXPECT_THAT(status.error_message(), AllOf(HasSubstr("'inputs'"), HasSubstr("more than 1024")));
+
+    inference::RepositoryModelLoadRequest load;
+    for (int i = 0; i < 10'000; ++i) (*load.mutable_parameters())["file:" + std::to_string(i)];
+    status = Load(load, packed);
+    EXPECT_EQ(status.error_code(), StatusCode::INVALID_ARGUMENT);
+    EXPECT_THAT(status.error_message(), AllOf(HasSubstr("'parameters'"), HasSubstr("more than 8192")));
+  }
+  EXPECT_TRUE(Infer(PairRequest("pair", {1, 2})).ok());
+}
+
+TEST_F(ServerLimits, CallsThatNeedNoTokenHavePlacesOfTheirOwn) {
+  GrpcOptions options;
+  options.max_open_calls = 2;
+  options.max_open_lasting_calls = 1;
+  Serve(options);
+  const auto live = [&] {
+    grpc::ClientContext context;
+    inference::ServerLiveResponse response;
+    return stub_->ServerLive(&context, {}, &response);
+  };
+  RawCall watch(channel_, "/grpc.health.v1.Health/Watch");
+  RawCall reflection(channel_, "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo");
+  EXPECT_EQ(reflection.Finish().error_code(), StatusCode::UNAVAILABLE);
+  EXPECT_TRUE(live().ok());
+  {
+    RawCall first(channel_, "/inference.GRPCInferenceService/ServerReady");
+    RawCall second(channel_, "/grpc.health.v1.Health/Check");
+    const grpc::Status third = live();
+    EXPECT_EQ(third.error_code(), StatusCode::UNAVAILABLE);
+    EXPECT_THAT(third.error_message(), HasSubstr("2 calls that need no token"));
+    EXPECT_TRUE(Infer(PairRequest("pair", {1, 2})).ok());
+    first.Cancel();
+    (void)first.Finish();
+    second.Cancel();
+    (void)second.Finish();
+  }
+  // The server may learn last that a call is over.
+  while (!live().ok()) std::this_thread::yield();
 }
 
 TEST_F(ServerLimits, CallsAboveTheLimitAreTurnedAway) {
