@@ -41,11 +41,12 @@ uInt Piece(std::size_t size) {
 // Output that doubles as it fills, up to one byte past the limit: that byte shows that the limit is too small.
 class GrowingOutput {
  public:
-  GrowingOutput(std::size_t guess, std::size_t limit)
-      : limit_(limit), buffer_(std::min(std::max(guess, kFirstBuffer), limit + 1) + kSlack) {}
+  GrowingOutput(std::size_t guess, std::size_t limit, std::shared_ptr<ByteBudget> budget)
+      : guess_(std::max(guess, kFirstBuffer)), limit_(limit), budget_(std::move(budget)) {}
 
+  // Where to write on; empty when the budget has no room.
   [[nodiscard]] std::span<std::byte> Free() {
-    if (used_ == capacity()) Grow();
+    if (used_ == capacity() && !Grow()) return {};
     return buffer_.span().subspan(used_, capacity() - used_);
   }
   void Use(std::size_t bytes) { used_ += bytes; }
@@ -53,33 +54,42 @@ class GrowingOutput {
 
   [[nodiscard]] Bytes Take() {
     std::memset(buffer_.data() + used_, 0, kSlack);
-    return Bytes::Own(std::move(buffer_)).Part(0, used_);
+    return OwnShared(std::move(buffer_), std::move(share_)).Part(0, used_);
   }
 
  private:
-  [[nodiscard]] std::size_t capacity() const { return buffer_.size() - kSlack; }
+  [[nodiscard]] std::size_t capacity() const { return buffer_.size() - std::min(buffer_.size(), kSlack); }
 
-  void Grow() {
-    AlignedBuffer larger(std::min(capacity() * 2, limit_ + 1) + kSlack);
-    std::memcpy(larger.data(), buffer_.data(), used_);
+  [[nodiscard]] bool Grow() {
+    const std::size_t size = std::min(std::max(capacity() * 2, guess_), limit_ + 1) + kSlack;
+    BudgetShare share(budget_);
+    if (!share.Take(size)) return false;
+    AlignedBuffer larger(size);
+    if (used_ > 0) std::memcpy(larger.data(), buffer_.data(), used_);
     buffer_ = std::move(larger);
+    share_ = std::move(share);
+    return true;
   }
 
+  const std::size_t guess_;
   const std::size_t limit_;
+  const std::shared_ptr<ByteBudget> budget_;
+  BudgetShare share_;  // For buffer_.
   AlignedBuffer buffer_;
   std::size_t used_ = 0;
 };
 
 Result<Bytes> InflateAs(std::span<const std::byte> packed, int window_bits, std::string_view encoding,
-                        std::size_t max_output) {
+                        std::size_t max_output, const std::shared_ptr<ByteBudget>& budget) {
   z_stream stream{};
   if (inflateInit2(&stream, window_bits) != Z_OK) return Fail(ErrorCode::kInternal, "zlib could not be initialised");
   const std::unique_ptr<z_stream, InflateEnd> end(&stream);
-  GrowingOutput output(packed.size() * 4, max_output);
+  GrowingOutput output(packed.size() * 4, max_output, budget);
   std::span<const std::byte> left = packed;
   int code = Z_OK;
   while (code != Z_STREAM_END) {
     const std::span<std::byte> free = output.Free();
+    if (free.empty()) return NoRoomInBudget();
     stream.next_in = Input(left);
     stream.avail_in = Piece(left.size());
     stream.next_out = reinterpret_cast<Bytef*>(free.data());
@@ -121,15 +131,16 @@ bool IsKnownEncoding(std::string_view encoding) {
   return encoding == "gzip" || encoding == "deflate";
 }
 
-Result<Bytes> Inflate(std::span<const std::byte> packed, std::string_view encoding, std::size_t max_output) {
+Result<Bytes> Inflate(std::span<const std::byte> packed, std::string_view encoding, std::size_t max_output,
+                      const std::shared_ptr<ByteBudget>& budget) {
   if (!IsKnownEncoding(encoding)) return UnknownEncoding(encoding);
   max_output = std::min(max_output, std::numeric_limits<std::size_t>::max() / 4);
-  if (encoding == "gzip") return InflateAs(packed, kGzip, encoding, max_output);
-  if (!LooksLikeZlib(packed)) return InflateAs(packed, kRaw, encoding, max_output);
-  auto result = InflateAs(packed, kZlib, encoding, max_output);
+  if (encoding == "gzip") return InflateAs(packed, kGzip, encoding, max_output, budget);
+  if (!LooksLikeZlib(packed)) return InflateAs(packed, kRaw, encoding, max_output, budget);
+  auto result = InflateAs(packed, kZlib, encoding, max_output, budget);
   if (result || result.error().code != ErrorCode::kInvalidArgument) return result;
   // A raw stream can begin with two bytes that look like a zlib header.
-  auto raw = InflateAs(packed, kRaw, encoding, max_output);
+  auto raw = InflateAs(packed, kRaw, encoding, max_output, budget);
   return raw ? std::move(raw) : std::move(result);
 }
 

@@ -26,7 +26,7 @@ struct ValueText {
 };
 
 std::unexpected<Error> Refuse(std::string_view key, const ParameterValue& value, std::string_view expected) {
-  return Invalid("parameter '{}' is {} but must be {}", Excerpt(key), std::visit(ValueText{}, value), expected);
+  return Invalid("parameter '{}' is {} but must be {}", Excerpt(key), ParameterText(value), expected);
 }
 
 Result<std::uint64_t> Unsigned(std::string_view key, const ParameterValue& value) {
@@ -68,8 +68,9 @@ Status ApplySlo(std::string_view key, const ParameterValue& value, InferRequest&
 }
 
 Status CheckSequenceId(std::string_view key, const ParameterValue& value) {
-  if (std::holds_alternative<bool>(value) || std::holds_alternative<double>(value)) {
-    return Refuse(key, value, "an integer or a string");
+  const auto* number = std::get_if<std::int64_t>(&value);
+  if (std::holds_alternative<bool>(value) || std::holds_alternative<double>(value) || (number && *number < 0)) {
+    return Refuse(key, value, "an integer of 0 or more, or a string");
   }
   return {};
 }
@@ -89,6 +90,10 @@ Result<bool> ApplySharedMemory(std::string_view key, const ParameterValue& value
 }
 
 }  // namespace
+
+std::string ParameterText(const ParameterValue& value) {
+  return std::visit(ValueText{}, value);
+}
 
 Status ApplyRequestParameter(std::string_view key, const ParameterValue& value, FrontEnd front_end,
                              InferRequest& request) {

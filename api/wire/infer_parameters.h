@@ -16,6 +16,9 @@ namespace tandem {
 // std::uint64_t, all others std::int64_t. The text is borrowed from the message.
 using ParameterValue = std::variant<bool, std::int64_t, std::uint64_t, double, std::string_view>;
 
+// For messages: the value, a string in quotes and cut short.
+[[nodiscard]] std::string ParameterText(const ParameterValue& value);
+
 // REST refuses every key that begins with "triton_"; gRPC takes the one that stream clients send.
 enum class FrontEnd : std::uint8_t { kRest, kGrpc };
 

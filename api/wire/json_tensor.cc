@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <utility>
 
 namespace tandem {
@@ -16,6 +17,7 @@ namespace ondemand = simdjson::ondemand;
 // The place in the shape while the arrays are walked.
 struct Walk {
   const Tensor& tensor;
+  const std::shared_ptr<ByteBudget>& budget;
   Shape rest;                  // rest[d]: elements of one array at depth d, all levels below it counted.
   std::int64_t index = 0;      // Of the next element, flattened.
   std::size_t leaf_depth = 0;  // Depth of the arrays that hold elements; 0 until the first.
@@ -83,7 +85,7 @@ template <typename T>
 bool StoreNonFinite(ondemand::value& value, T& out) {
   const std::string_view token = JsonToken(value);
   if (!IsNonFiniteToken(token)) return false;
-  out = token == "NaN" ? std::numeric_limits<T>::quiet_NaN() : std::numeric_limits<T>::infinity();
+  out = token.ends_with("NaN") ? std::numeric_limits<T>::quiet_NaN() : std::numeric_limits<T>::infinity();
   if (token.starts_with('-')) out = -out;
   return true;
 }
@@ -171,11 +173,14 @@ Status WalkArray(Walk& walk, ondemand::array array, std::size_t depth, Store& st
 
 template <typename T, typename Convert>
 Result<Bytes> ReadFixed(Walk& walk, ondemand::array array, Convert convert) {
-  AlignedBuffer buffer(static_cast<std::size_t>(walk.rest[0]) * sizeof(T));
+  const std::size_t size = static_cast<std::size_t>(walk.rest[0]) * sizeof(T);
+  BudgetShare share(walk.budget);
+  if (!share.Take(size)) return NoRoomInBudget();
+  AlignedBuffer buffer(size);
   T* const out = reinterpret_cast<T*>(buffer.data());
   auto store = [out, convert](ondemand::value& value, std::int64_t index) { return convert(value, out[index]); };
   TANDEM_TRY(WalkArray(walk, array, 0, store));
-  return Bytes::Own(std::move(buffer));
+  return OwnShared(std::move(buffer), std::move(share));
 }
 
 template <typename T>
@@ -184,25 +189,42 @@ Result<Bytes> ReadIntegers(Walk& walk, ondemand::array array) {
 }
 
 Result<Bytes> ReadStrings(Walk& walk, ondemand::array array) {
-  auto text = std::make_shared<std::string>();
-  auto store = [&text](ondemand::value& value, std::int64_t) {
+  struct Owner {
+    std::string text;
+    BudgetShare share;
+  };
+  const auto owner = std::make_shared<Owner>();
+  owner->share = BudgetShare(walk.budget);
+  std::string& text = owner->text;
+  text.reserve(static_cast<std::size_t>(walk.rest[0]) * sizeof(std::uint32_t));
+  if (!owner->share.Take(text.capacity())) return NoRoomInBudget();
+  bool room = true;
+  auto store = [&](ondemand::value& value, std::int64_t) {
     std::string_view element;
     if (value.get_string().get(element)) return false;
-    AppendBytesElement(element, *text);
-    return true;
+    const std::size_t before = text.capacity();
+    AppendBytesElement(element, text);
+    if (text.capacity() != before) [[unlikely]]
+      room = room && owner->share.Take(text.capacity() - before);
+    return room;
   };
-  TANDEM_TRY(WalkArray(walk, array, 0, store));
-  return Bytes{std::as_bytes(std::span(*text)), text};
+  const Status walked = WalkArray(walk, array, 0, store);
+  if (!room) return NoRoomInBudget();
+  TANDEM_TRY(walked);
+  return Bytes{std::as_bytes(std::span(text)), owner};
 }
 
 }  // namespace
 
-Result<Bytes> ReadJsonTensor(ondemand::array array, const Tensor& tensor, std::size_t json_bytes) {
+Result<Bytes> ReadJsonTensor(ondemand::array array, const Tensor& tensor, std::size_t json_bytes,
+                             const std::shared_ptr<ByteBudget>& budget) {
   const auto count = ElementCount(tensor.shape);
   if (!count) return Invalid("input '{}': {}", Excerpt(tensor.name), count.error().message);
-  Walk walk{.tensor = tensor, .rest = Shape(tensor.shape.size() + 1, 1)};
+  Walk walk{.tensor = tensor, .budget = budget, .rest = Shape(tensor.shape.size() + 1, 1)};
   for (std::size_t d = tensor.shape.size(); d > 0; --d) walk.rest[d - 1] = walk.rest[d] * tensor.shape[d - 1];
-  if (static_cast<std::uint64_t>(*count) > json_bytes) return RefuseCount(walk, 0, *count, "fewer");
+  // "0," or "\"\","
+  const std::size_t least = tensor.type == DataType::kBytes ? 3 : 2;
+  if (static_cast<std::uint64_t>(*count) > json_bytes / least) return RefuseCount(walk, 0, *count, "fewer");
   switch (tensor.type) {
     case DataType::kBool: return ReadFixed<std::uint8_t>(walk, array, StoreBool);
     case DataType::kUint8: return ReadIntegers<std::uint8_t>(walk, array);

@@ -71,9 +71,8 @@ std::unexpected<Error> WrongJsonType(ondemand::value value, const JsonPath& path
 }
 
 bool IsNonFiniteToken(std::string_view token) {
-  if (token == "NaN") return true;
   if (token.starts_with('-')) token.remove_prefix(1);
-  return token == "Inf" || token == "Infinity";
+  return token == "NaN" || token == "Inf" || token == "Infinity";
 }
 
 Result<std::string_view> ReadJsonString(ondemand::value value, const JsonPath& path) {
@@ -149,6 +148,7 @@ Status SkipJson(ondemand::value value, const JsonPath& path, int depth) {
 }
 
 Status CheckJson(std::string_view text) {
+  if (text.starts_with(kByteOrderMark)) return Invalid("malformed JSON: the text begins with a byte-order mark");
   simdjson::dom::parser parser;
   if (const auto error = parser.allocate(text.size(), kMaxJsonDepth)) return MalformedJson(error, {});
   const simdjson::padded_string padded(text);

@@ -19,6 +19,8 @@ namespace tandem {
 
 // Nesting beyond this is refused wherever it occurs.
 inline constexpr int kMaxJsonDepth = 64;
+// Members that an object which is read may have. Each name is kept to tell duplicates.
+inline constexpr std::size_t kMaxJsonMembers = 1024;
 
 // Where a value stands ("inputs[0].shape[1]"); spelled out only for messages. Lives on the stack of the reader.
 struct JsonPath {
@@ -50,7 +52,7 @@ class SeenNames {
 [[nodiscard]] std::string_view JsonToken(simdjson::ondemand::value& value);
 // For messages: `"text"`, `12`, `an array`, …
 [[nodiscard]] std::string DescribeJson(simdjson::ondemand::value& value);
-// NaN, Inf, Infinity, -Inf, -Infinity: not JSON, but what Triton reads.
+// NaN, Inf, Infinity, with a minus or without: not JSON, but what Triton reads.
 [[nodiscard]] bool IsNonFiniteToken(std::string_view token);
 
 // The text is borrowed from the parser and holds until its next document.
@@ -62,11 +64,16 @@ class SeenNames {
 // Checks a value that nobody wants. `depth` is that of the value in the document.
 [[nodiscard]] Status SkipJson(simdjson::ondemand::value value, const JsonPath& path, int depth);
 
-// Calls visit(key, value) for each member; a key that occurs twice is an error.
+// A mark that other readers pass over in silence; here the text must begin with the value.
+inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
+// Calls visit(key, value) for each member; a key that occurs twice, or more than kMaxJsonMembers, is an error.
 template <typename Visit>
 [[nodiscard]] Status ForEachMember(simdjson::ondemand::object object, const JsonPath& path, Visit visit) {
   SeenNames seen;
+  std::size_t count = 0;
   for (auto result : object) {
+    if (++count > kMaxJsonMembers) return Invalid("{} has more than {} members", path.Text(), kMaxJsonMembers);
     simdjson::ondemand::field field;
     if (const auto error = std::move(result).get(field)) return MalformedJson(error, path);
     std::string_view key;

@@ -37,7 +37,8 @@ struct PendingInput {
 class RestInferDecoder {
  public:
   // `json` must have kJsonSlack readable bytes after it.
-  RestInferDecoder(std::string_view json, Bytes binary) : json_(json), binary_(std::move(binary)) {}
+  RestInferDecoder(std::string_view json, Bytes binary, const std::shared_ptr<ByteBudget>& budget)
+      : json_(json), binary_(std::move(binary)), budget_(budget) {}
 
   Result<InferRequest> Decode(ondemand::parser& parser);
 
@@ -55,6 +56,7 @@ class RestInferDecoder {
 
   const std::string_view json_;
   Bytes binary_;
+  const std::shared_ptr<ByteBudget>& budget_;
   std::size_t binary_used_ = 0;
   const JsonPath top_;
   bool has_inputs_ = false;
@@ -180,7 +182,7 @@ Status RestInferDecoder::ReadData(ondemand::value value, const JsonPath& path, P
     return {};
   }
   TANDEM_ASSIGN(ondemand::array array, ReadJsonArray(value, path));
-  TANDEM_ASSIGN(pending.input.tensor.data, ReadJsonTensor(array, pending.input.tensor, json_.size()));
+  TANDEM_ASSIGN(pending.input.tensor.data, ReadJsonTensor(array, pending.input.tensor, json_.size(), budget_));
   return {};
 }
 
@@ -190,7 +192,7 @@ Status RestInferDecoder::ReadDeferredData(const JsonPath& path, PendingInput& pe
   ondemand::array array;
   if (const auto error = parser.iterate(Padded(pending.deferred_data)).get(document)) return MalformedJson(error, path);
   if (const auto error = document.get_array().get(array)) return MalformedJson(error, path);
-  TANDEM_ASSIGN(pending.input.tensor.data, ReadJsonTensor(array, pending.input.tensor, json_.size()));
+  TANDEM_ASSIGN(pending.input.tensor.data, ReadJsonTensor(array, pending.input.tensor, json_.size(), budget_));
   if (!document.at_end()) return MalformedJson(simdjson::TRAILING_CONTENT, path);
   return {};
 }
@@ -211,16 +213,14 @@ Status RestInferDecoder::FinishInput(const JsonPath& path, PendingInput& pending
     return Invalid("input '{}' has {} of 'data', 'binary_data_size' and 'shared_memory_region'; exactly one is needed",
                    Excerpt(tensor.name), sources == 0 ? "none" : "more than one");
   }
-  if (pending.input.shared) return {};
-  if (size) {
-    const std::size_t left = binary_.size() - binary_used_;
-    if (*size > left) {
-      return Invalid("input '{}': binary_data_size is {} but {} bytes are left in the body", Excerpt(tensor.name),
-                     *size, left);
-    }
-    tensor.data = binary_.Part(binary_used_, *size);
-    binary_used_ += *size;
+  if (!size) return {};  // Shared memory is looked at later; JSON data was made to fit.
+  const std::size_t left = binary_.size() - binary_used_;
+  if (*size > left) {
+    return Invalid("input '{}': binary_data_size is {} but {} bytes are left in the body", Excerpt(tensor.name), *size,
+                   left);
   }
+  tensor.data = binary_.Part(binary_used_, *size);
+  binary_used_ += *size;
   return CheckInputData(tensor);
 }
 
@@ -273,8 +273,9 @@ Result<InferRequest> RestInferDecoder::Decode(ondemand::parser& parser) {
   return std::move(request_);
 }
 
-Result<InferRequest> DecodeWithParser(std::string_view json, Bytes binary) {
-  RestInferDecoder decoder(json, std::move(binary));
+Result<InferRequest> DecodeWithParser(std::string_view json, Bytes binary, const std::shared_ptr<ByteBudget>& budget) {
+  if (json.starts_with(kByteOrderMark)) return Invalid("malformed JSON: the request begins with a byte-order mark");
+  RestInferDecoder decoder(json, std::move(binary), budget);
   if (json.size() > kKeptParserBytes) {
     ondemand::parser parser;
     return decoder.Decode(parser);
@@ -285,7 +286,8 @@ Result<InferRequest> DecodeWithParser(std::string_view json, Bytes binary) {
 
 }  // namespace
 
-Result<InferRequest> DecodeRestInfer(const Bytes& body, std::optional<std::uint64_t> json_length, std::size_t slack) {
+Result<InferRequest> DecodeRestInfer(const Bytes& body, std::optional<std::uint64_t> json_length, std::size_t slack,
+                                     const std::shared_ptr<ByteBudget>& budget) {
   if (body.size() == 0) return Invalid("the request body is empty");
   const std::uint64_t length = json_length.value_or(body.size());
   if (length > body.size()) {
@@ -295,11 +297,11 @@ Result<InferRequest> DecodeRestInfer(const Bytes& body, std::optional<std::uint6
   const std::string_view json(reinterpret_cast<const char*>(body.view.data()), length);
   Bytes binary = body.Part(length, body.size() - length);
   try {
-    if (binary.size() + slack >= kJsonSlack) return DecodeWithParser(json, std::move(binary));
+    if (binary.size() + slack >= kJsonSlack) return DecodeWithParser(json, std::move(binary), budget);
     AlignedBuffer copy(length + kJsonSlack);
     std::memcpy(copy.data(), json.data(), length);
     std::memset(copy.data() + length, ' ', kJsonSlack);
-    return DecodeWithParser({reinterpret_cast<const char*>(copy.data()), length}, std::move(binary));
+    return DecodeWithParser({reinterpret_cast<const char*>(copy.data()), length}, std::move(binary), budget);
   } catch (const std::bad_alloc&) {
     return Fail(ErrorCode::kUnavailable, "not enough memory to decode a request of {} bytes", body.size());
   }

@@ -67,15 +67,19 @@ void AppendBools(std::span<const std::byte> data, std::string& out) {
   }
 }
 
+// Not through BytesElements(): a list of millions of empty elements would be four times their size.
 Status AppendStrings(const Tensor& tensor, std::string& out) {
-  bool first = true;
-  for (const std::string_view element : BytesElements(tensor.data.view)) {
+  std::string_view rest(reinterpret_cast<const char*>(tensor.data.view.data()), tensor.data.size());
+  for (bool first = true; !rest.empty(); first = false) {
+    std::uint32_t size = 0;
+    std::memcpy(&size, rest.data(), sizeof size);
+    const std::string_view element = rest.substr(sizeof size, size);
+    rest.remove_prefix(sizeof size + size);
     if (!IsValidUtf8(element)) {
       return Invalid("output '{}' holds BYTES that are not UTF-8 text: ask for it with 'binary_data'",
                      Excerpt(tensor.name));
     }
     if (!first) out += ',';
-    first = false;
     AppendJsonString(element, out);
   }
   return {};
@@ -114,8 +118,9 @@ Status AppendOutput(const Tensor& tensor, const RequestedOutput* requested, bool
   out += ',';
   AppendMember("shape", out);
   out += ShapeText(tensor.shape);
+  // `parameters` stay out of all but binary outputs: Triton's C++ client fails on them without `binary_data_size`.
   if (requested != nullptr && requested->shared) {
-    // Nothing more: Triton's C++ client fails on `parameters` without `binary_data_size`.
+    // Nothing more.
   } else if (requested != nullptr ? requested->binary.value_or(binary_output) : binary_output) {
     out += ",\"parameters\":{";
     AppendMember("binary_data_size", out);
@@ -124,7 +129,6 @@ Status AppendOutput(const Tensor& tensor, const RequestedOutput* requested, bool
     encoded.parts.push_back(tensor.data);
     encoded.has_binary = true;
   } else {
-    // `parameters` stays out: the C++ client fails on parameters without binary_data_size.
     out += ',';
     AppendMember("data", out);
     out += '[';

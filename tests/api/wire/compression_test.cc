@@ -103,6 +103,21 @@ TEST(Compression, NoMutationOfAStreamUnpacksBeyondTheLimit) {
   }
 }
 
+TEST(Compression, WhatIsUnpackedCountsInTheBudgetWhileItLives) {
+  const std::string packed = Pack(std::string(1'000'000, 'x'), "gzip");
+  const auto budget = std::make_shared<ByteBudget>(10'000'000);
+  auto unpacked = Inflate(AsBytes(packed), "gzip", 2'000'000, budget);
+  ASSERT_TRUE(unpacked);
+  EXPECT_GE(budget->used(), 1'000'000U);
+  unpacked->owner.reset();
+  EXPECT_EQ(budget->used(), 0U);
+  const auto small = std::make_shared<ByteBudget>(900'000);
+  const auto refused = Inflate(AsBytes(packed), "gzip", 2'000'000, small);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(small->used(), 0U);
+}
+
 TEST(Compression, RefusesEncodingsThatItDoesNotKnow) {
   const auto result = Inflate({}, "br", 10);
   ASSERT_FALSE(result);

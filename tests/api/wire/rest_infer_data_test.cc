@@ -80,6 +80,9 @@ TEST(JsonData, ReadsTheNonFiniteLiteralsThatTritonReads) {
   EXPECT_TRUE(std::isnan(values[0]));
   EXPECT_THAT(std::vector(values.begin() + 1, values.end()), ElementsAre(inf, inf, -inf, -inf));
   EXPECT_TRUE(std::isnan(Read<double>("FP64", "[1]", "[NaN]").at(0)));
+  const auto negative = Read<float>("FP32", "[1]", "[-NaN]");
+  ASSERT_EQ(negative.size(), 1U);
+  EXPECT_TRUE(std::isnan(negative[0]));
   EXPECT_THAT(Refusal("INT32", "[1]", "[NaN]"), HasSubstr("NaN"));
   EXPECT_THAT(Refusal("FP32", "[1]", "[nan]"), HasSubstr("nan"));
   EXPECT_THAT(Refusal("FP32", "[1]", "[Infinit]"), HasSubstr("Infinit"));

@@ -229,6 +229,36 @@ TEST(RestInferBinary, TakesExactlyOneSourcePerInput) {
               HasSubstr("more than one"));
 }
 
+TEST(RestInferDecode, RefusesAByteOrderMark) {
+  EXPECT_THAT(RefusalOf(DecodeJson("\xEF\xBB\xBF" + OneInput("INT32", "[1]", "[1]"))), HasSubstr("byte-order mark"));
+}
+
+TEST(RestInferDecode, WhatIsMadeOfJsonCountsInTheBudgetWhileItLives) {
+  for (const auto& [type, data, least] : {std::tuple{"FP64", "[1,2,3,4]", 32U}, {"BYTES", R"(["","a","","b"])", 18U}}) {
+    const auto budget = std::make_shared<ByteBudget>(1000);
+    auto request = DecodeRestInfer(ExactBody(OneInput(type, "[4]", data)), std::nullopt, 0, budget);
+    ASSERT_TRUE(request) << request.error().message;
+    EXPECT_GE(budget->used(), least);
+    Bytes kept = request->inputs[0].tensor.data;
+    request->inputs.clear();
+    EXPECT_GE(budget->used(), least);
+    kept = {};
+    EXPECT_EQ(budget->used(), 0U);
+  }
+}
+
+TEST(RestInferDecode, WhatTheBudgetHasNoRoomForIsRefusedForNow) {
+  const std::string text = "\"" + std::string(500, 'x') + "\"";
+  for (const std::string& body : {OneInput("FP64", "[4]", "[1,2,3,4]"), OneInput("BYTES", "[1]", "[" + text + "]"),
+                                  OneInput("BYTES", "[9]", R"(["","","","","","","","",""])")}) {
+    const auto budget = std::make_shared<ByteBudget>(31);
+    const auto request = DecodeRestInfer(ExactBody(body), std::nullopt, 0, budget);
+    ASSERT_FALSE(request);
+    EXPECT_EQ(request.error().code, ErrorCode::kUnavailable);
+    EXPECT_EQ(budget->used(), 0U);
+  }
+}
+
 TEST(RestInferDecode, ReadsJsonInPlaceWhenToldThatThereIsSlack) {
   const std::string json = OneInput("INT32", "[2]", "[1,2]");
   const Bytes padded = ExactBody(json + std::string(kJsonSlack, '"'));

@@ -64,7 +64,19 @@ TEST(RestParameters, AcceptsSequenceParameters) {
   EXPECT_TRUE(WithParameters(R"("sequence_id":4,"sequence_start":true,"sequence_end":false)"));
   EXPECT_TRUE(WithParameters(R"("sequence_id":"four")"));
   EXPECT_THAT(RefusalOf(WithParameters(R"("sequence_id":true)")), HasSubstr("sequence_id"));
+  EXPECT_THAT(RefusalOf(WithParameters(R"("sequence_id":-1)")), HasSubstr("'sequence_id' is -1"));
   EXPECT_THAT(RefusalOf(WithParameters(R"("sequence_start":1)")), HasSubstr("sequence_start"));
+}
+
+TEST(RestParameters, RefusesMoreMembersThanAnybodyNeeds) {
+  const auto members = [](int count) {
+    std::string text;
+    for (int i = 0; i < count; ++i) text += std::format("{}\"p{}\":1", i == 0 ? "" : ",", i);
+    return text;
+  };
+  EXPECT_TRUE(WithParameters(members(1024)));
+  EXPECT_THAT(RefusalOf(WithParameters(members(1025))), HasSubstr("parameters has more than 1024 members"));
+  EXPECT_THAT(RefusalOf(DecodeJson("{" + members(1025) + "}")), HasSubstr("1024 members"));
 }
 
 TEST(RestParameters, RefusesReservedKeys) {
