@@ -1,36 +1,26 @@
 #pragma once
 
-#include <atomic>
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "api/base/buffer.h"
+#include "api/wire/byte_budget.h"
 
 namespace tandem::http {
 
-// How many bytes of request bodies the server holds at once, over all connections, from the first byte read until the
-// last tensor that points into a body is gone. Thread-safe. Shared by the server and every body.
-class BodyBudget {
- public:
-  explicit BodyBudget(std::size_t limit) : limit_(limit) {}
+// Bytes behind every body that may be read, and mean nothing: a JSON reader needs them.
+inline constexpr std::size_t kBodySlack = 64;
 
-  [[nodiscard]] bool TryTake(std::size_t bytes);
-  void Return(std::size_t bytes) { used_.fetch_sub(bytes, std::memory_order_relaxed); }
-  [[nodiscard]] std::size_t used() const { return used_.load(std::memory_order_relaxed); }
-
- private:
-  const std::size_t limit_;
-  std::atomic<std::size_t> used_{0};
-};
-
-// The body of one request while it arrives. Grows with the bytes that really come, never with what was announced, and
-// keeps one chosen byte of the body at kTensorAlignment. Connection's thread only; what Finish() gives is free of it.
+// The body of one request while it arrives. Grows with the bytes that really come: for a body that is only announced at
+// most 64 KiB are taken, and later no more than four times what is there. Keeps one chosen byte of the body at
+// kTensorAlignment. Connection's thread only; what Finish() gives is free of it.
 class BodyBuffer {
  public:
   // `budget` may be null: no bound.
-  explicit BodyBuffer(std::shared_ptr<BodyBudget> budget) : budget_(std::move(budget)) {}
-  ~BodyBuffer();
+  explicit BodyBuffer(std::shared_ptr<ByteBudget> budget) : budget_(std::move(budget)) {}
   BodyBuffer(const BodyBuffer&) = delete;
   BodyBuffer& operator=(const BodyBuffer&) = delete;
 
@@ -43,13 +33,16 @@ class BodyBuffer {
   void Commit(std::size_t n) { size_ += n; }
 
   [[nodiscard]] std::size_t size() const { return size_; }
-  // Hands over the bytes and is empty again.
+  // Hands over the bytes, with kBodySlack behind them, and is empty again.
   [[nodiscard]] Bytes Finish();
 
  private:
+  // Where the room ends in buffer_.
+  [[nodiscard]] std::size_t end() const { return buffer_.size() - std::min(buffer_.size(), kBodySlack); }
   [[nodiscard]] bool Grow();
 
-  const std::shared_ptr<BodyBudget> budget_;
+  const std::shared_ptr<ByteBudget> budget_;
+  BudgetShare share_;  // For buffer_.
   AlignedBuffer buffer_;
   std::size_t begin_ = 0;  // Where the body starts in buffer_, so that the chosen byte is aligned.
   std::size_t size_ = 0;

@@ -17,14 +17,12 @@ namespace {
 constexpr int kReadsPerTurn = 16;
 // Held input above this gives its memory back once used.
 constexpr std::size_t kKeptCapacity = 512;
+constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
 }  // namespace
 
-Connection::Connection(Shard& shard, std::unique_ptr<Stream> stream, std::string peer)
-    : shard_(shard),
-      stream_(std::move(stream)),
-      peer_(std::make_shared<const std::string>(std::move(peer))),
-      parser_(shard.options().limits, shard.core().budget) {}
+Connection::Connection(Shard& shard, std::unique_ptr<Stream> stream)
+    : shard_(shard), stream_(std::move(stream)), parser_(shard.options().limits, shard.core().budget) {}
 
 Connection::~Connection() = default;
 
@@ -64,10 +62,12 @@ void Connection::UpdateEvents() {
     // While the socket is not read, its end is still to be heard of.
     if (held_.empty()) {
       events |= EPOLLIN;
-    } else if (!gone_) {
+    } else if (!half_closed_) {
       events |= EPOLLRDHUP;
     }
   }
+  // The poller forgets a channel that waits for nothing, and then a reset would go unheard.
+  if (events == 0) events = EPOLLERR;
   if (events == watched_) return;
   watched_ = events;
   registered_ = true;
@@ -87,7 +87,7 @@ void Connection::OnEvent(int events) {
   }
   if (phase_ == Phase::kClosed) return;
   if (!held_.empty()) {
-    if ((events & EPOLLRDHUP) != 0) OnPeerGone();
+    if ((events & EPOLLRDHUP) != 0) OnPeerEnd();
   } else if ((events & EPOLLIN) != 0 || ((events & EPOLLOUT) != 0 && read_waits)) {
     OnReadable();
   }
@@ -149,16 +149,25 @@ void Connection::OnEnd() {
   switch (phase_) {
     case Phase::kHead:
     case Phase::kBody: Refuse(400, "the request ended before it was complete"); break;
-    case Phase::kHandling: OnPeerGone(); break;
+    case Phase::kHandling: OnPeerEnd(); break;
     default: Close();
   }
 }
 
-void Connection::OnPeerGone() {
-  gone_ = true;
+void Connection::OnPeerEnd() {
+  half_closed_ = true;
   UpdateEvents();
+  if (!cancel_) return;  // Answered: what is still to be sent will show whether anybody is there.
+  if (!streaming_ && delivery_.minor_version == 1) {
+    // A client that only closed its sending side passes over this line; the system of one that has gone resets the
+    // connection, which then is closed and its work cancelled.
+    if (!std::exchange(probed_, true) && direct_->Forbid()) SendText(kContinue);
+    UpdateEvents();
+    return;
+  }
   // The last statement: whoever hears of it may answer at once.
-  if (const std::shared_ptr<CancelToken> cancel = cancel_) cancel->Cancel();
+  const std::shared_ptr<CancelToken> cancel = cancel_;
+  cancel->Cancel();
 }
 
 void Connection::Parse(std::string_view in, std::size_t& used) {
@@ -194,7 +203,8 @@ void Connection::OnHead() {
     }
   }
   Enter(Phase::kBody);
-  if (parser_.expects_continue()) SendText("HTTP/1.1 100 Continue\r\n\r\n");
+  body_pace_.Begin(phase_since_, 0);
+  if (parser_.expects_continue()) SendText(kContinue);
 }
 
 void Connection::HandToHandler() {
@@ -202,15 +212,15 @@ void Connection::HandToHandler() {
   delivery_ = {.keep_alive = taken.head.keep_alive(),
                .minor_version = taken.head.minor_version(),
                .head_only = taken.head.method() == Method::kHead};
-  auto exchange = std::make_shared<Exchange>(
-      Request{std::move(taken.head), std::move(taken.body), arrival_, stream_->is_tls(), peer_}, shard_.loop(),
-      weak_from_this(), direct_);
+  auto exchange =
+      std::make_shared<Exchange>(Request{std::move(taken.head), std::move(taken.body), arrival_, shard_.core().budget},
+                                 shard_.loop(), weak_from_this(), direct_);
   cancel_ = exchange->cancel();
-  if (gone_) cancel_->Cancel();
   answered_ = false;
+  probed_ = false;
   phase_ = Phase::kHandling;
   being_handled_ = true;
-  if (!stream_->is_tls() && output_.empty() && !gone_ && !shard_.core().draining.load(std::memory_order_relaxed)) {
+  if (!stream_->is_tls() && output_.empty() && !half_closed_ && !shard_.core().draining.load(std::memory_order_relaxed)) {
     delivery_.date = shard_.date();
     direct_->Allow(stream_->fd(), delivery_);
   }
@@ -219,8 +229,9 @@ void Connection::HandToHandler() {
   try {
     shard_.core().handler(exchange);
   } catch (const std::exception&) {
-    exchange->Respond(ErrorResponse(500, "the request could not be handled"));
+    exchange->RespondToException();
   }
+  if (half_closed_ && phase_ == Phase::kHandling) OnPeerEnd();
 }
 
 void Connection::EndRequest() {

@@ -11,6 +11,7 @@
 #include "api/base/clock.h"
 #include "server/http/direct_send.h"
 #include "server/http/output_queue.h"
+#include "server/http/pace.h"
 #include "server/http/request_parser.h"
 #include "server/http/response.h"
 #include "server/http/stream.h"
@@ -30,7 +31,7 @@ struct StreamGauge;
 // weak pointers. After Close() it lives on until the loop's current turn is over, because the poller may still name it.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  Connection(Shard& shard, std::unique_ptr<Stream> stream, std::string peer);
+  Connection(Shard& shard, std::unique_ptr<Stream> stream);
   ~Connection();
 
   // Starts to listen to the socket.
@@ -82,7 +83,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   [[nodiscard]] bool ReadOnce();
   void OnInput(std::string_view in);
   void OnEnd();
-  void OnPeerGone();
+  // The peer has closed its sending side: it may wait for its answer still, or be gone altogether.
+  void OnPeerEnd();
 
   // Parses from in[used] on until the input is used up or a request must be answered first.
   void Parse(std::string_view in, std::size_t& used);
@@ -102,25 +104,24 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void ContinueWithHeldInput();
   void BeginLinger();
 
-  // Whether so few bytes since then are below the minimal rate.
-  [[nodiscard]] bool TooSlow(MonotonicTime now, MonotonicTime since, std::size_t bytes) const;
-  [[nodiscard]] bool OutputStuck(MonotonicTime now) const;
+  // Bytes that have left for the client so far, without those that wait in the kernel.
+  [[nodiscard]] std::size_t Delivered() const;
+  [[nodiscard]] bool OutputStuck(MonotonicTime now);
   void Enter(Phase phase);
   void UpdateEvents();
 
   Shard& shard_;  // Outlives every connection.
   std::unique_ptr<Stream> stream_;
   std::unique_ptr<trantor::Channel> channel_;
-  const std::shared_ptr<const std::string> peer_;  // Shared with the requests.
   RequestParser parser_;
 
   Phase phase_ = Phase::kIdle;
   MonotonicTime phase_since_;
-  int watched_ = 0;          // The events that channel_ waits for.
-  bool registered_ = false;  // The poller knows channel_.
-  bool parsing_ = false;     // Inside Parse(): an answer given at once must not start another.
-  bool ended_ = false;       // The peer has closed its side, and all it sent has been read.
-  bool gone_ = false;        // The peer has closed its side.
+  int watched_ = 0;           // The events that channel_ waits for.
+  bool registered_ = false;   // The poller knows channel_.
+  bool parsing_ = false;      // Inside Parse(): an answer given at once must not start another.
+  bool ended_ = false;        // The peer has closed its side, and all it sent has been read.
+  bool half_closed_ = false;  // The peer has closed its side.
 
   // Input beyond the request that is being handled; while it is there the socket is not read.
   std::string held_;
@@ -131,16 +132,17 @@ class Connection : public std::enable_shared_from_this<Connection> {
   MonotonicTime arrival_;
   Delivery delivery_;
   bool answered_ = false;
+  bool probed_ = false;  // Its peer, for being there.
   bool streaming_ = false;
   std::shared_ptr<CancelToken> cancel_;  // Shared with its exchange.
   std::shared_ptr<StreamGauge> gauge_;   // Shared with its exchange.
 
   // Shared with the exchanges.
   const std::shared_ptr<DirectSend> direct_ = std::make_shared<DirectSend>();
+  Pace body_pace_;  // While in kBody.
   OutputQueue output_;
-  MonotonicTime output_since_;   // When it last became non-empty,
-  MonotonicTime output_moved_;   // when it last shrank,
-  std::size_t output_sent_ = 0;  // and by how much since.
+  Pace output_pace_;             // While output_ is not empty.
+  std::size_t output_sent_ = 0;  // All bytes that the kernel has taken.
   std::size_t discarded_ = 0;    // While lingering.
 };
 

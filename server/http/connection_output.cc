@@ -6,6 +6,9 @@
 #include <iterator>
 #include <utility>
 
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+
 #include "server/http/connection.h"
 #include "server/http/exchange.h"
 #include "server/http/shard.h"
@@ -62,7 +65,10 @@ void Connection::SendText(std::string_view text) {
   if (output_.empty()) {
     const std::span<const std::byte> piece = std::as_bytes(std::span(text));
     const IoResult result = stream_->Write({&piece, 1});
-    if (result.kind == IoResult::Kind::kBytes) text.remove_prefix(result.bytes);
+    if (result.kind == IoResult::Kind::kBytes) {
+      text.remove_prefix(result.bytes);
+      output_sent_ += result.bytes;
+    }
     if (result.kind == IoResult::Kind::kBroken || result.kind == IoResult::Kind::kEnd) {
       Close();
       return;
@@ -72,10 +78,7 @@ void Connection::SendText(std::string_view text) {
 }
 
 void Connection::Queue(std::string text) {
-  if (output_.empty()) {
-    output_since_ = output_moved_ = shard_.Now();
-    output_sent_ = 0;
-  }
+  if (output_.empty()) output_pace_.Begin(shard_.Now(), Delivered());
   output_.Add(std::move(text));
 }
 
@@ -85,10 +88,7 @@ void Connection::Flush() {
     Close();
     return;
   }
-  if (result.kind == IoResult::Kind::kBytes) {
-    output_sent_ += result.bytes;
-    output_moved_ = shard_.Now();
-  }
+  if (result.kind == IoResult::Kind::kBytes) output_sent_ += result.bytes;
   if (gauge_) gauge_->queued.store(output_.size(), std::memory_order_relaxed);
 }
 
@@ -111,6 +111,7 @@ void Connection::BeginStream(Response head, std::shared_ptr<StreamGauge> gauge) 
     WriteStream(first);
     Flush();
     UpdateEvents();
+    if (half_closed_) OnPeerEnd();
   });
 }
 
@@ -146,16 +147,17 @@ void Connection::CutStream() {
   if (streaming_) Close();
 }
 
-bool Connection::TooSlow(MonotonicTime now, MonotonicTime since, std::size_t bytes) const {
-  const Timeouts& timeouts = shard_.options().timeouts;
-  const std::chrono::duration<double> judged = now - since - timeouts.grace;
-  return judged.count() > 0 &&
-         static_cast<double>(bytes) < judged.count() * static_cast<double>(timeouts.min_bytes_per_second);
+std::size_t Connection::Delivered() const {
+  // The kernel takes megabytes at once and then none for long, however steadily the client reads.
+  int unsent = 0;
+  if (::ioctl(stream_->fd(), SIOCOUTQ, &unsent) != 0) return output_sent_;
+  return output_sent_ - std::min(output_sent_, static_cast<std::size_t>(unsent));
 }
 
-bool Connection::OutputStuck(MonotonicTime now) const {
+bool Connection::OutputStuck(MonotonicTime now) {
   if (output_.empty()) return false;
-  return now - output_moved_ > shard_.options().timeouts.stalled || TooSlow(now, output_since_, output_sent_);
+  const Timeouts& timeouts = shard_.options().timeouts;
+  return output_pace_.TooSlow(now, Delivered(), timeouts.answer_window, timeouts.min_bytes_per_second);
 }
 
 void Connection::Expire(MonotonicTime now) {
@@ -179,7 +181,9 @@ void Connection::Expire(MonotonicTime now) {
         if (waited > timeouts.header) Refuse(408, "the request's head did not arrive in time");
         break;
       case Phase::kBody:
-        if (TooSlow(now, phase_since_, parser_.body_bytes())) Refuse(408, "the request's body arrives too slowly");
+        if (body_pace_.TooSlow(now, parser_.body_bytes(), timeouts.body_window, timeouts.min_bytes_per_second)) {
+          Refuse(408, "the request's body arrives too slowly");
+        }
         break;
       case Phase::kLingering:
         if (waited > (draining ? std::min(kLingerWhileDraining, timeouts.linger) : timeouts.linger)) Close();

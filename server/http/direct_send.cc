@@ -9,20 +9,23 @@ namespace tandem::http {
 void DirectSend::Allow(int fd, const Delivery& delivery) {
   MutexLock lock(mu_);
   fd_ = fd;
+  sent_ = false;
   delivery_ = delivery;
   date_ = delivery.date;
   delivery_.date = date_;
 }
 
-void DirectSend::Forbid() {
+bool DirectSend::Forbid() {
   MutexLock lock(mu_);
   fd_ = -1;
+  return !sent_;
 }
 
 std::optional<std::string> DirectSend::Send(const Response& response) {
   if (response.content_size() > kCopyLimit) return std::nullopt;
   MutexLock lock(mu_);
   if (fd_ < 0) return std::nullopt;
+  sent_ = true;
   std::string text;
   AppendWhole(response, delivery_, text);
   // Under the lock, which keeps the socket from being closed; it does not block. The loop sees for itself what is wrong

@@ -56,6 +56,20 @@ void Exchange::Respond(Response response) {
   });
 }
 
+void Exchange::RespondToException() noexcept {
+  try {
+    try {
+      throw;
+    } catch (const std::bad_alloc&) {
+      Respond(ErrorResponse(503, "not enough memory to handle the request"));
+    } catch (...) {
+      Respond(ErrorResponse(500, "the request could not be handled"));
+    }
+  } catch (const std::bad_alloc&) {
+    // As in the destructor.
+  }
+}
+
 void Exchange::BeginStream(Response head) {
   State open = State::kOpen;
   if (!state_.compare_exchange_strong(open, State::kStreaming, std::memory_order_acq_rel)) return;

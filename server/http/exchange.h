@@ -2,9 +2,9 @@
 
 #include <atomic>
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "api/base/cancel_token.h"
 #include "server/http/io_loops.h"
@@ -35,16 +35,20 @@ class Exchange {
   Exchange& operator=(const Exchange&) = delete;
 
   [[nodiscard]] const Request& request() const { return request_; }
+  // Hands the body over, so that it lives no longer than what is made of it. For the handler, once; request() has none
+  // afterwards.
+  [[nodiscard]] Bytes TakeBody() { return std::exchange(request_.body, {}); }
 
-  // Cancelled when the client has gone, also when it has only closed its sending side. Shared with the work that the
-  // request causes.
+  // Cancelled when the client has gone. Shared with the work that the request causes.
   [[nodiscard]] const std::shared_ptr<CancelToken>& cancel() const { return cancel_; }
 
   // Runs `task` on the connection's loop thread.
-  void Post(std::function<void()> task) { loop_->Post(std::move(task)); }
+  void Post(IoLoop::Task task) { loop_->Post(std::move(task)); }
 
   // The answer. The first call counts, later ones do nothing. Off the loop's thread, a small one is sent at once.
   void Respond(Response response);
+  // Answers for a handler that throws, inside of the catch: 503 where memory ran out, else 500.
+  void RespondToException() noexcept;
 
   // An answer whose length is not known: the head (and its body, if any), then pieces, then the end.
   void BeginStream(Response head);
@@ -56,7 +60,7 @@ class Exchange {
  private:
   enum class State { kOpen, kStreaming, kDone };
 
-  const Request request_;
+  Request request_;  // Constant but for TakeBody().
   const std::shared_ptr<IoLoop> loop_;
   const std::weak_ptr<Connection> connection_;  // Locked on the loop's thread only, so that it dies there.
   const std::shared_ptr<DirectSend> direct_;    // Shared with the connection.

@@ -23,8 +23,13 @@ bool IsHostChar(char c) {
 }
 
 // Fields that have one meaning only when they occur once: two of them are an attempt to be read two ways.
-constexpr std::array<std::string_view, 6> kSingletons = {
-    "host", "content-length", "transfer-encoding", "content-type", "authorization", "inference-header-content-length"};
+constexpr std::array<std::string_view, 7> kSingletons = {"host",
+                                                         "content-length",
+                                                         "transfer-encoding",
+                                                         "content-type",
+                                                         "content-encoding",
+                                                         "authorization",
+                                                         "inference-header-content-length"};
 
 }  // namespace
 
@@ -93,14 +98,12 @@ HeadReader::Outcome HeadReader::OnRequestLine(std::string_view line) {
   if (version[5] != '1' || version[7] > '1') return Refuse(505, "version {} is not served: use HTTP/1.1", version);
   head_.minor_version_ = version[7] - '0';
 
-  const std::optional<Method> known = ParseMethod(method);
-  if (!known) return Refuse(501, "method {} is not known", Quoted(method));
-  head_.method_ = *known;
+  head_.method_ = ParseMethod(method);
+  head_.method_name_ = PlaceOf(method);
   return OnTarget(target);
 }
 
 HeadReader::Outcome HeadReader::OnTarget(std::string_view target) {
-  head_.target_ = PlaceOf(target);
   std::string_view rest = target;
   for (const std::string_view scheme : {"http://", "https://"}) {
     if (!EqualsIgnoringCase(rest.substr(0, scheme.size()), scheme)) continue;
@@ -118,9 +121,7 @@ HeadReader::Outcome HeadReader::OnTarget(std::string_view target) {
   if (!rest.starts_with('/') && !asterisk) {
     return Refuse(400, "request target {} does not begin with '/'", Quoted(target));
   }
-  const std::size_t mark = rest.find('?');
-  head_.path_ = PlaceOf(rest.substr(0, mark));
-  if (mark != std::string_view::npos) head_.query_ = PlaceOf(rest.substr(mark + 1));
+  head_.path_ = PlaceOf(rest.substr(0, rest.find('?')));
   return {};
 }
 
@@ -171,7 +172,7 @@ HeadReader::Outcome HeadReader::ReadFraming() {
     if (head_.minor_version_ == 0) return Refuse(400, "'transfer-encoding' is not part of HTTP/1.0");
     if (coding.empty()) return Refuse(400, "'transfer-encoding' is empty");
     if (!EqualsIgnoringCase(coding, "chunked")) {
-      return Refuse(501, "transfer-encoding {} is not supported: only 'chunked' is", Quoted(coding));
+      return Refuse(400, "transfer-encoding {} is not supported: only 'chunked' is", Quoted(coding));
     }
     framing_.chunked = true;
     return {};

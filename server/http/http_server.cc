@@ -55,20 +55,19 @@ Result<std::unique_ptr<HttpServer>> HttpServer::Start(ServerOptions options, Han
   server->port_ = server->listener_->port();
 
   options.max_connections = ConnectionLimit(options.max_connections);
-  core.budget = std::make_shared<BodyBudget>(options.max_body_total);
+  core.budget = std::make_shared<ByteBudget>(options.max_body_total);
   core.handler = std::move(handler);
   core.options = std::move(options);
-  server->loops_ = core.options.loops ? core.options.loops : std::make_shared<IoLoops>(core.options.io_threads, core.options.poll_window);
+  server->loops_ = core.options.loops ? core.options.loops
+                                      : std::make_shared<IoLoops>(core.options.io_threads, core.options.poll_window);
   for (std::size_t i = 0; i < server->loops_->size(); ++i) {
     const std::shared_ptr<IoLoop>& loop = server->loops_->at(i);
     server->shards_.push_back(std::make_unique<Shard>(core, loop));
     loop->Run([shard = server->shards_.back().get()] { shard->Start(); });
   }
   IoLoop& first = *server->loops_->at(0);
-  first.Run([&, raw = server.get()] {
-    raw->listener_->Start(first,
-                          [raw](UniqueFd fd, std::string peer) { raw->OnAccept(std::move(fd), std::move(peer)); });
-  });
+  first.Run(
+      [&, raw = server.get()] { raw->listener_->Start(first, [raw](UniqueFd fd) { raw->OnAccept(std::move(fd)); }); });
   return server;
 }
 
@@ -76,7 +75,7 @@ HttpServer::~HttpServer() {
   Stop();
 }
 
-void HttpServer::OnAccept(UniqueFd fd, std::string peer) {
+void HttpServer::OnAccept(UniqueFd fd) {
   if (core_->connections.load(std::memory_order_relaxed) >= core_->options.max_connections) {
     TurnAway(fd, core_->tls != nullptr);
     return;
@@ -84,12 +83,10 @@ void HttpServer::OnAccept(UniqueFd fd, std::string peer) {
   core_->connections.fetch_add(1, std::memory_order_relaxed);
   const std::size_t i = next_shard_++ % shards_.size();
   if (i == 0) {
-    shards_[0]->Adopt(std::move(fd), std::move(peer));
+    shards_[0]->Adopt(std::move(fd));
     return;
   }
-  loops_->at(i)->Post([shard = shards_[i].get(), fd = std::move(fd), peer = std::move(peer)]() mutable {
-    shard->Adopt(std::move(fd), std::move(peer));
-  });
+  loops_->at(i)->Post([shard = shards_[i].get(), fd = std::move(fd)]() mutable { shard->Adopt(std::move(fd)); });
 }
 
 void HttpServer::StopAccepting() {

@@ -40,7 +40,7 @@ class HttpServer {
 
  private:
   HttpServer() = default;
-  void OnAccept(UniqueFd fd, std::string peer);
+  void OnAccept(UniqueFd fd);
 
   // Constant after Start.
   std::unique_ptr<ServerCore> core_;

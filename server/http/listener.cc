@@ -3,11 +3,9 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <format>
 #include <limits>
 #include <utility>
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -30,18 +28,6 @@ struct FreeAddresses {
 
 UniqueFd OpenSpare() {
   return UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-}
-
-std::string PeerText(const sockaddr_storage& address) {
-  char text[INET6_ADDRSTRLEN] = "";
-  if (address.ss_family == AF_INET) {
-    const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
-    ::inet_ntop(AF_INET, &v4.sin_addr, text, sizeof text);
-    return std::format("{}:{}", text, ntohs(v4.sin_port));
-  }
-  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
-  ::inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof text);
-  return std::format("[{}]:{}", text, ntohs(v6.sin6_port));
 }
 
 std::uint16_t BoundPort(int fd) {
@@ -102,11 +88,9 @@ void Listener::Stop() {
 
 void Listener::AcceptSome(int most) {
   for (int i = 0; i < most; ++i) {
-    sockaddr_storage address{};
-    socklen_t size = sizeof address;
-    UniqueFd fd(::accept4(fd_.get(), reinterpret_cast<sockaddr*>(&address), &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    UniqueFd fd(::accept4(fd_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (fd) {
-      on_accept_(std::move(fd), PeerText(address));
+      on_accept_(std::move(fd));
       continue;
     }
     if (errno == EINTR || errno == ECONNABORTED) continue;

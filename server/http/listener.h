@@ -21,7 +21,7 @@ namespace tandem::http {
 // happen while it is not started.
 class Listener {
  public:
-  using OnAccept = std::function<void(UniqueFd fd, std::string peer)>;
+  using OnAccept = std::function<void(UniqueFd fd)>;
 
   // `address` is a numeric address or a name; port 0 takes a free one.
   [[nodiscard]] static Result<std::unique_ptr<Listener>> Bind(const std::string& address, std::uint16_t port);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "api/wire/json_text.h"
 #include "server/http/text.h"
 
 namespace tandem::http {
@@ -23,11 +24,7 @@ Result<std::string> DecodeSegment(std::string_view segment) {
     decoded += c;
   }
   if (decoded == "." || decoded == "..") return Invalid("path segment {} is not allowed", Quoted(segment));
-  for (std::string_view rest = decoded; !rest.empty();) {
-    const std::size_t length = Utf8SequenceLength(rest);
-    if (length == 0) return Invalid("path segment {} is not UTF-8", Quoted(segment));
-    rest.remove_prefix(length);
-  }
+  if (!IsValidUtf8(decoded)) return Invalid("path segment {} is not UTF-8", Quoted(segment));
   return decoded;
 }
 

@@ -23,11 +23,11 @@ std::string_view MethodName(Method method) {
   return "";
 }
 
-std::optional<Method> ParseMethod(std::string_view name) {
+Method ParseMethod(std::string_view name) {
   for (const auto& [known, value] : kMethods) {
     if (known == name) return value;
   }
-  return std::nullopt;
+  return Method::kOther;
 }
 
 std::string_view RequestHead::Header(std::string_view name) const {

@@ -2,20 +2,22 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "api/base/buffer.h"
 #include "api/base/clock.h"
+#include "api/wire/byte_budget.h"
 
 namespace tandem::http {
 
-enum class Method : std::uint8_t { kGet, kPost, kHead, kPut, kDelete, kOptions, kPatch };
+// kOther: one that no resource of ours knows; RequestHead::method_name() tells.
+enum class Method : std::uint8_t { kGet, kPost, kHead, kPut, kDelete, kOptions, kPatch, kOther };
 
+// Empty for kOther.
 [[nodiscard]] std::string_view MethodName(Method method);
-[[nodiscard]] std::optional<Method> ParseMethod(std::string_view name);
+[[nodiscard]] Method ParseMethod(std::string_view name);
 
 // A request's line and header fields, made by HeadReader. Holds the text it came in; the views it gives live as long as
 // the head stays where it is.
@@ -23,11 +25,9 @@ class RequestHead {
  public:
   [[nodiscard]] Method method() const { return method_; }
   // Exactly as sent.
-  [[nodiscard]] std::string_view target() const { return View(target_); }
-  // The path part of the target, still percent-encoded; "*" for OPTIONS *.
+  [[nodiscard]] std::string_view method_name() const { return View(method_name_); }
+  // The path part of the target, still percent-encoded; "*" for OPTIONS *. A query has no meaning to any call.
   [[nodiscard]] std::string_view path() const { return View(path_); }
-  // What follows the first '?', still percent-encoded.
-  [[nodiscard]] std::string_view query() const { return View(query_); }
   // 0 or 1, as in HTTP/1.x.
   [[nodiscard]] int minor_version() const { return minor_version_; }
   // Whether the client wants the connection to stay open.
@@ -59,7 +59,7 @@ class RequestHead {
 
   std::string text_;
   std::vector<Field> fields_;
-  Place target_, path_, query_;
+  Place method_name_, path_;
   Method method_ = Method::kGet;
   int minor_version_ = 1;
   bool keep_alive_ = true;
@@ -68,11 +68,11 @@ class RequestHead {
 // A complete request, as a handler sees it.
 struct Request {
   RequestHead head;
-  Bytes body;
+  Bytes body;             // With kBodySlack readable bytes behind it.
   MonotonicTime arrival;  // When its first byte was read.
-  bool is_tls = false;
-  // "127.0.0.1:40112". Shared by all requests of the connection.
-  std::shared_ptr<const std::string> peer;
+  // What the body counts in, and what is unpacked from it shall; null: no bound. Shared because bodies outlive the
+  // server.
+  std::shared_ptr<ByteBudget> budget;
 };
 
 }  // namespace tandem::http

@@ -18,14 +18,13 @@ ParseError OutOfMemory() {
 
 }  // namespace
 
-RequestParser::RequestParser(const Limits& limits, std::shared_ptr<BodyBudget> budget)
+RequestParser::RequestParser(const Limits& limits, std::shared_ptr<ByteBudget> budget)
     : limits_(limits), budget_(std::move(budget)) {}
 
 RequestParser::~RequestParser() = default;
 
 RequestParser::Event RequestParser::Feed(std::string_view in, std::size_t& used) {
   if (used == in.size()) return Event::kNeedMore;
-  in_request_ = true;
   return body_ ? FeedBody(in, used) : FeedHead(in, used);
 }
 
@@ -95,7 +94,6 @@ RequestParser::Event RequestParser::Stop(ParseError error) {
 }
 
 RequestParser::Taken RequestParser::Take() {
-  in_request_ = false;
   return {std::exchange(head_, {}), std::exchange(finished_body_, {})};
 }
 

@@ -26,7 +26,7 @@ class RequestParser {
   };
 
   // `limits` is borrowed from the server's options; `budget` may be null.
-  RequestParser(const Limits& limits, std::shared_ptr<BodyBudget> budget);
+  RequestParser(const Limits& limits, std::shared_ptr<ByteBudget> budget);
   ~RequestParser();
 
   // Takes bytes from the front of `in`, adding to `used`, until something happened.
@@ -37,9 +37,6 @@ class RequestParser {
   // The first `n` > 0 bytes of DirectRoom() have been filled.
   [[nodiscard]] Event CommitDirect(std::size_t n);
 
-  // Whether the stream is inside a request.
-  [[nodiscard]] bool in_request() const { return in_request_; }
-  [[nodiscard]] bool in_body() const { return body_ != nullptr; }
   [[nodiscard]] std::size_t body_bytes() const { return body_ ? body_->buffer.size() : 0; }
 
   [[nodiscard]] const RequestHead& head() const { return head_; }
@@ -55,7 +52,7 @@ class RequestParser {
  private:
   // Only there while a body is read: an idle connection stays small.
   struct Body {
-    Body(const Limits& limits, std::shared_ptr<BodyBudget> budget) : buffer(std::move(budget)), chunks(limits) {}
+    Body(const Limits& limits, std::shared_ptr<ByteBudget> budget) : buffer(std::move(budget)), chunks(limits) {}
     BodyBuffer buffer;
     ChunkReader chunks;
     std::uint64_t left = 0;  // Of a body with Content-Length.
@@ -68,14 +65,13 @@ class RequestParser {
   [[nodiscard]] Event Stop(ParseError error);
 
   const Limits& limits_;
-  const std::shared_ptr<BodyBudget> budget_;  // Shared with every body that outlives its connection.
+  const std::shared_ptr<ByteBudget> budget_;  // Shared with every body that outlives its connection.
   std::unique_ptr<HeadReader> reader_;        // Only there while a head is read.
   std::unique_ptr<Body> body_;
   RequestHead head_;
   Bytes finished_body_;
   Framing framing_;
   ParseError error_;
-  bool in_request_ = false;
 };
 
 }  // namespace tandem::http

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "api/wire/json_text.h"
 #include "server/http/text.h"
 
 namespace tandem::http {

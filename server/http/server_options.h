@@ -25,10 +25,11 @@ struct Timeouts {
   std::chrono::milliseconds idle{75'000};    // Between requests.
   // Between requests while nearly all connections are taken: room for those who have something to say.
   std::chrono::milliseconds crowded_idle{1'000};
-  std::chrono::milliseconds grace{10'000};    // Before a body's or an answer's rate is judged.
-  std::size_t min_bytes_per_second = 1024;    // On average, once the grace is over.
-  std::chrono::milliseconds stalled{30'000};  // Since a pending answer last moved.
-  std::chrono::milliseconds linger{5'000};    // For the client to read a last answer and close.
+  // How fast a body must come and an answer be taken, on average over one such time after the other.
+  std::size_t min_bytes_per_second = 1024;
+  std::chrono::milliseconds body_window{10'000};
+  std::chrono::milliseconds answer_window{30'000};
+  std::chrono::milliseconds linger{5'000};  // For the client to read a last answer and close.
   std::chrono::milliseconds tick{500};
 };
 
@@ -49,7 +50,7 @@ struct ServerOptions {
   std::size_t max_linger_bytes = std::size_t{512} << 20;   // Thrown away after a refusal, so that the client sees it.
 
   // Asked on the loop's thread when a head that announces a body is complete: an answer refuses the request before its
-  // body is read (wrong token, unknown path). Must not block. May be empty.
+  // body is read (wrong token, a body that the call does not take). Must not block. May be empty.
   std::function<std::optional<Response>(const RequestHead&)> refuse_early;
 
   const Clock* clock = &RealClock::Instance();  // Borrowed; outlives the server.

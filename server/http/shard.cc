@@ -22,14 +22,14 @@ void Shard::Start() {
   Tick();
 }
 
-void Shard::Adopt(UniqueFd fd, std::string peer) {
+void Shard::Adopt(UniqueFd fd) {
   const int on = 1;
   ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   ::setsockopt(fd.get(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
   try {
     std::unique_ptr<Stream> stream = core_.tls ? core_.tls->MakeStream(std::move(fd)) : MakePlainStream(std::move(fd));
     if (!stream) throw std::bad_alloc();
-    connections_.push_front(std::make_shared<Connection>(*this, std::move(stream), std::move(peer)));
+    connections_.push_front(std::make_shared<Connection>(*this, std::move(stream)));
   } catch (const std::bad_alloc&) {
     core_.connections.fetch_sub(1, std::memory_order_relaxed);
     return;

@@ -25,7 +25,7 @@ struct ServerCore {
   ServerOptions options;
   Handler handler;
   std::unique_ptr<TlsContext> tls;
-  std::shared_ptr<BodyBudget> budget;  // Shared with bodies that outlive the server.
+  std::shared_ptr<ByteBudget> budget;  // Shared with bodies that outlive the server.
 
   std::atomic<std::size_t> connections{0};
   std::atomic<std::uint64_t> requests{0};
@@ -48,7 +48,7 @@ class Shard {
 
   void Start();
   // Takes over an accepted socket, which counts in core.connections already.
-  void Adopt(UniqueFd fd, std::string peer);
+  void Adopt(UniqueFd fd);
   void Drain();
   // Closes every connection and stops the clock.
   void Stop();

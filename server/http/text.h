@@ -43,13 +43,7 @@ namespace tandem::http {
 // 1 to 19 decimal digits and nothing else; none when it does not fit.
 [[nodiscard]] std::optional<std::uint64_t> ParseDecimal(std::string_view text);
 
-// Client text for an error message: at most ~100 bytes, valid UTF-8, no control characters.
+// Client text for an error message: Excerpt() in quotes.
 [[nodiscard]] std::string Quoted(std::string_view text);
-
-// Length of the valid UTF-8 sequence at the start of `text`; 0 when there is none.
-[[nodiscard]] std::size_t Utf8SequenceLength(std::string_view text);
-
-// Appends `text` as a JSON string with its quotes; bytes that are not UTF-8 become U+FFFD.
-void AppendJsonString(std::string_view text, std::string& out);
 
 }  // namespace tandem::http

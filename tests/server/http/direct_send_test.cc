@@ -56,6 +56,7 @@ TEST(DirectSend, WritesOneWholeAnswerWhenAllowed) {
   EXPECT_THAT(sockets.Received(), AllOf(StartsWith("HTTP/1.1 200"), HasSubstr("Date: today\r\n"), EndsWith("\r\n{}")));
   EXPECT_EQ(direct.Send(JsonResponse(200, "{}")), std::nullopt);
   EXPECT_EQ(sockets.Received(), "");
+  EXPECT_FALSE(direct.Forbid());
 }
 
 TEST(DirectSend, WritesNothingBeforeItIsAllowedOrOnceItIsForbidden) {
@@ -63,7 +64,7 @@ TEST(DirectSend, WritesNothingBeforeItIsAllowedOrOnceItIsForbidden) {
   DirectSend direct;
   EXPECT_EQ(direct.Send(JsonResponse(200, "{}")), std::nullopt);
   direct.Allow(sockets.server(), {});
-  direct.Forbid();
+  EXPECT_TRUE(direct.Forbid());
   EXPECT_EQ(direct.Send(JsonResponse(200, "{}")), std::nullopt);
   EXPECT_EQ(sockets.Received(), "");
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -81,6 +82,18 @@ class RawClient {
   RawAnswer Ask(std::string_view text) {
     Send(text);
     return Read();
+  }
+
+  // Reads so many bytes of whatever comes; false when it ends before.
+  [[nodiscard]] bool Take(std::size_t size) {
+    while (buffer_.size() < size) {
+      char bytes[16384];
+      const ssize_t n = ::recv(fd_, bytes, std::min(sizeof bytes, size - buffer_.size()), 0);
+      if (n <= 0) return false;
+      buffer_.append(bytes, static_cast<std::size_t>(n));
+    }
+    buffer_.erase(0, size);
+    return true;
   }
 
   // Everything up to the server's close.

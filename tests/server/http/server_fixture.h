@@ -51,7 +51,7 @@ class ServerFixture : public ::testing::Test {
     }
     Response response;
     response.content_type = "text/plain";
-    response.body = std::string(exchange->request().head.target());
+    response.body = std::string(exchange->request().head.path());
     if (exchange->request().body.size() > 0) response.parts.push_back(exchange->request().body);
     exchange->Respond(std::move(response));
   }
