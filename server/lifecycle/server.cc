@@ -75,6 +75,11 @@ void ApplyLogSettings(const LogSettings::Values& values) {
   SetLogLevel(on("log_error") ? LogLevel::kError : LogLevel::kOff);
 }
 
+std::optional<http::Response> RefuseStranger(const TokenCheck& tokens, const http::RequestHead& head) {
+  if (tokens.Allows(head.Header("authorization"))) return std::nullopt;
+  return http::ErrorResponse({ErrorCode::kUnauthenticated, "a valid bearer token is needed"});
+}
+
 Result<std::shared_ptr<const OrtEnvironment>> StartOrt(const ServeOptions& o) {
   TANDEM_ASSIGN(auto library, OrtLibrary::Open(o.ort_library));
   LogInfo("ONNX Runtime loaded", {{"version", library->version()}, {"library", library->path()}});
@@ -237,11 +242,12 @@ Status Server::Parts::ListenHttp() {
     scrape.address = options.metrics_address;
     scrape.port = static_cast<std::uint16_t>(options.metrics_port);
     scrape.max_connections = shares.metrics;
+    scrape.limits.max_body = 64 * 1024;
+    scrape.refuse_early = [this](const http::RequestHead& head) { return RefuseStranger(tokens, head); };
     TANDEM_ASSIGN(metrics_http,
                   http::HttpServer::Start(std::move(scrape), [this](std::shared_ptr<http::Exchange> exchange) {
-                    if (!tokens.Allows(exchange->request().head.Header("authorization"))) {
-                      return exchange->Respond(
-                          http::ErrorResponse({ErrorCode::kUnauthenticated, "a valid bearer token is needed"}));
+                    if (auto refusal = RefuseStranger(tokens, exchange->request().head)) {
+                      return exchange->Respond(*std::move(refusal));
                     }
                     metrics_router->Dispatch(std::move(exchange));
                   }));

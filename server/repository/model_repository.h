@@ -85,6 +85,8 @@ class ModelRepository {
   // All that is served, by name and version.
   [[nodiscard]] std::vector<std::shared_ptr<Servable>> Snapshot() const;
 
+  // Whether models can be loaded and unloaded by a call; kUnavailable when not.
+  [[nodiscard]] Status CheckExplicit() const;
   // Only in kExplicit, else kUnavailable. Blocks while the model loads: not for a thread that serves connections.
   [[nodiscard]] Status Load(const std::string& name, LoadOptions options);
   [[nodiscard]] Status Unload(const std::string& name);
@@ -129,7 +131,6 @@ class ModelRepository {
   [[nodiscard]] Result<LoadedVersion> FindVersion(std::string_view name, std::string_view version) const;
   [[nodiscard]] Error WhyNotServed(std::string_view name) const;
 
-  [[nodiscard]] Status CheckExplicit() const;
   [[nodiscard]] Status LoadModel(const std::string& name, const LoadOptions& options);
   [[nodiscard]] LoadOutcome Build(const std::string& name, const LoadOptions& options,
                                   const std::map<std::int64_t, LoadedVersion>& served) const;

@@ -16,15 +16,26 @@
 #include "api/wire/json_text.h"
 #include "api/wire/rest_infer_decode.h"
 #include "api/wire/rest_infer_encode.h"
+#include "server/http/body_buffer.h"
+#include "server/http/text.h"
+#include "server/rest/aside.h"
 
 namespace tandem::rest {
 namespace {
 
 using http::Method;
 
+static_assert(http::kBodySlack >= kJsonSlack);
+
 // Below this an answer costs more to compress than to send.
 constexpr std::size_t kMinCompressed = 1024;
 constexpr double kMaxSloMs = 86'400'000;
+
+// What takes about a millisecond on one core. More than that is done aside.
+constexpr std::size_t kLargeJson = 256 * 1024;
+constexpr std::size_t kLargePacked = 4 * 1024;            // Unpacks to a megabyte or two at worst.
+constexpr std::size_t kLargeBody = std::size_t{1} << 20;  // BYTES are looked at element by element.
+constexpr std::size_t kLargeAnswer = 64 * 1024;
 
 // What the encoder needs once the request itself has gone into the queue.
 struct Asked {
@@ -76,21 +87,42 @@ Result<std::optional<std::chrono::microseconds>> HeaderSlo(const http::RequestHe
   return std::chrono::microseconds(std::llround(std::ceil(ms * 1000)));
 }
 
-// The body as the decoder wants it: unpacked, within bounds.
-Result<Bytes> PlainBody(const http::Request& request, std::size_t max_body) {
-  const std::string_view text = request.head.Header("content-encoding");
-  if (text.empty() || text == "identity") return request.body;
-  if (!IsKnownEncoding(text)) {
-    return Fail(ErrorCode::kUnsupported, "Content-Encoding '{}' is not supported; known: gzip, deflate", Excerpt(text));
+// How the body is packed, in our spelling: empty for not at all, nullopt for what we cannot unpack.
+std::optional<std::string_view> ContentEncoding(const http::RequestHead& head) {
+  const std::string_view text = head.Header("content-encoding");
+  if (text.empty() || http::EqualsIgnoringCase(text, "identity")) return "";
+  for (const std::string_view known : {"gzip", "deflate"}) {
+    if (http::EqualsIgnoringCase(text, known)) return known;
   }
-  return Inflate(request.body.view, text, max_body);
+  return std::nullopt;
 }
 
-Result<InferRequest> ReadRequest(const Call& call, std::size_t max_body) {
+http::Response UnknownEncoding(const http::RequestHead& head) {
+  http::Response refusal =
+      http::ErrorResponse(415, std::format("Content-Encoding '{}' is not known; known: gzip, deflate",
+                                           Excerpt(head.Header("content-encoding"))));
+  refusal.headers.emplace_back("Accept-Encoding", "gzip, deflate");
+  return refusal;
+}
+
+// Whether it takes long to make a request of the body.
+bool IsLongToRead(const http::Request& http, bool packed) {
+  const std::size_t size = http.body.size();
+  if (packed) return size > kLargePacked;
+  if (size <= kLargeJson) return false;
+  const auto json = http::ParseDecimal(http.head.Header("inference-header-content-length"));
+  return size > kLargeBody || json.value_or(size) > kLargeJson;
+}
+
+Result<InferRequest> ReadRequest(const Call& call, std::string_view encoding, std::size_t max_body) {
   const http::Request& http = call.exchange->request();
   TANDEM_ASSIGN(const auto json_length, JsonLength(http.head));
-  TANDEM_ASSIGN(const Bytes body, PlainBody(http, max_body));
-  TANDEM_ASSIGN(InferRequest request, DecodeRestInfer(body, json_length));
+  // Taken, so that it goes as soon as nothing points into it.
+  Bytes body = call.exchange->TakeBody();
+  if (!encoding.empty()) {
+    TANDEM_ASSIGN(body, Inflate(body.view, encoding, max_body, http.budget));
+  }
+  TANDEM_ASSIGN(InferRequest request, DecodeRestInfer(body, json_length, http::kBodySlack, http.budget));
   TANDEM_ASSIGN(const auto slo, HeaderSlo(http.head));
   if (slo) request.slo = request.slo ? std::min(*request.slo, *slo) : *slo;
   request.model = call.variables[0];
@@ -138,30 +170,51 @@ std::size_t OutputBytes(const InferResponse& answer) {
   return bytes;
 }
 
+// Whether it takes long to write the answer: as text, or packed. Bytes that go out as they are cost nothing.
+bool IsLongToWrite(const InferResponse& answer, const Asked& asked) {
+  std::size_t written = 0;
+  for (std::size_t i = 0; i < answer.outputs.size(); ++i) {
+    const RequestedOutput* wanted = i < asked.outputs.size() ? &asked.outputs[i] : nullptr;
+    if (wanted != nullptr && wanted->shared) continue;
+    const bool binary = wanted != nullptr ? wanted->binary.value_or(asked.binary_output) : asked.binary_output;
+    if (!binary || !asked.encoding.empty()) written += answer.outputs[i].data.size();
+  }
+  return written > kLargeAnswer;
+}
+
 void Answer(http::Exchange& exchange, const InferResponse& answer, const Asked& asked) {
   Result<http::Response> response = WriteResponse(answer, asked);
   exchange.Respond(response ? *std::move(response) : http::ErrorResponse(response.error()));
 }
 
-void Infer(ServerCore& core, std::size_t max_body, const Call& call) {
-  Result<InferRequest> request = ReadRequest(call, max_body);
+void Decode(ServerCore& core, const Call& call, std::string_view encoding, std::size_t max_body) {
+  Result<InferRequest> request = ReadRequest(call, encoding, max_body);
   if (!request) return call.exchange->Respond(http::ErrorResponse(request.error()));
   Asked asked{.outputs = request->outputs,
               .binary_output = request->binary_output,
               .encoding = AcceptedEncoding(call.exchange->request().head.Header("accept-encoding"))};
-  core.inference.Infer(*std::move(request), [&core, exchange = call.exchange,
+  core.inference.Infer(*std::move(request), [c = &core, exchange = call.exchange,
                                              asked = std::move(asked)](Result<InferResponse> answer) mutable {
     if (!answer) return exchange->Respond(http::ErrorResponse(answer.error()));
+    const bool is_long = IsLongToWrite(*answer, asked);
+    const bool is_small = OutputBytes(*answer) <= http::kCopyLimit;
+    http::Exchange& front = *exchange;
+    auto write = [&front, asked = std::move(asked), answer = *std::move(answer)] { Answer(front, answer, asked); };
+    if (is_long) return RunAside(c->bulk, std::move(exchange), std::move(write));
     // With others under way the device's thread goes on to the next run, and the front end encodes. Else it has nothing
     // better to do, and to wake the front end would take longer.
-    if (core.inference.in_flight() <= 1 && OutputBytes(*answer) <= http::kCopyLimit) {
-      return Answer(*exchange, *answer, asked);
-    }
-    http::Exchange& front = *exchange;
-    front.Post([exchange = std::move(exchange), asked = std::move(asked), answer = *std::move(answer)] {
-      Answer(*exchange, answer, asked);
-    });
+    if (is_small && c->inference.in_flight() <= 1) return RunGuarded(front, write);
+    front.Post([exchange = std::move(exchange), write = std::move(write)] { RunGuarded(*exchange, write); });
   });
+}
+
+void Infer(ServerCore& core, std::size_t max_body, const Call& call) {
+  const http::Request& request = call.exchange->request();
+  const auto encoding = ContentEncoding(request.head);
+  if (!encoding) return call.exchange->Respond(UnknownEncoding(request.head));
+  if (!IsLongToRead(request, !encoding->empty())) return Decode(core, call, *encoding, max_body);
+  RunAside(core.bulk, call.exchange,
+           [c = &core, call, encoding = *encoding, max_body] { Decode(*c, call, encoding, max_body); });
 }
 
 }  // namespace
@@ -169,8 +222,8 @@ void Infer(ServerCore& core, std::size_t max_body, const Call& call) {
 void AddInferRoutes(ServerCore& core, std::size_t max_body, std::vector<Route>& routes) {
   const Handler infer = [c = &core, max_body](const Call& call) { Infer(*c, max_body, call); };
   routes.insert(routes.end(), {
-                                  {Method::kPost, "/v2/models/{model}/infer", infer},
-                                  {Method::kPost, "/v2/models/{model}/versions/{version}/infer", infer},
+                                  {Method::kPost, "/v2/models/{model}/infer", infer, max_body},
+                                  {Method::kPost, "/v2/models/{model}/versions/{version}/infer", infer, max_body},
                               });
 }
 

@@ -112,12 +112,25 @@ http::Response ModelConfig(const ServerCore& core, const Call& call) {
   return http::JsonResponse(200, ModelConfigJson(**config));
 }
 
-Handler Status(std::function<bool(const Call&)> ready, const char* otherwise) {
-  return [ready = std::move(ready), otherwise](const Call& call) {
+// Answers with a status alone, or with the reason why not.
+Handler Probe(std::function<Status(const Call&)> check) {
+  return [check = std::move(check)](const Call& call) {
+    const Status status = check(call);
+    if (!status) return call.exchange->Respond(http::ErrorResponse(status.error()));
     http::Response response = http::JsonResponse(200, "");
     response.content_type.clear();
-    call.exchange->Respond(ready(call) ? std::move(response) : http::ErrorResponse(503, otherwise));
+    call.exchange->Respond(std::move(response));
   };
+}
+
+Status ServerReady(const ServerCore& core) {
+  if (!core.Ready()) return Fail(ErrorCode::kUnavailable, "the server is not ready");
+  return {};
+}
+
+Status ModelReady(const ServerCore& core, const Call& call) {
+  TANDEM_TRY(core.repository.Find(call.variables[0], VersionOf(call)));
+  return {};
 }
 
 }  // namespace
@@ -127,24 +140,22 @@ void AddModelRoutes(ServerCore& core, std::vector<Route>& routes) {
   const Handler metadata = Immediate([c](const Call& call) { return ModelMetadata(*c, call); });
   const Handler statistics = Immediate([c](const Call& call) { return ModelStatistics(*c, call); });
   const Handler config = [c](const Call& call) { call.exchange->Respond(ModelConfig(*c, call)); };
-  const Handler ready =
-      Status([c](const Call& call) { return c->repository.IsReady(call.variables[0], VersionOf(call)); },
-             "the model is not ready");
-  routes.insert(routes.end(), {
-                                  {Method::kGet, "/v2", Immediate([c](const Call&) { return ServerMetadata(*c); })},
-                                  {Method::kGet, "/v2/health/live", Status([](const Call&) { return true; }, "")},
-                                  {Method::kGet, "/v2/health/ready",
-                                   Status([c](const Call&) { return c->Ready(); }, "the server is not ready")},
-                                  {Method::kGet, "/v2/models/stats", statistics},
-                                  {Method::kGet, "/v2/models/{model}", metadata},
-                                  {Method::kGet, "/v2/models/{model}/versions/{version}", metadata},
-                                  {Method::kGet, "/v2/models/{model}/ready", ready},
-                                  {Method::kGet, "/v2/models/{model}/versions/{version}/ready", ready},
-                                  {Method::kGet, "/v2/models/{model}/config", config},
-                                  {Method::kGet, "/v2/models/{model}/versions/{version}/config", config},
-                                  {Method::kGet, "/v2/models/{model}/stats", statistics},
-                                  {Method::kGet, "/v2/models/{model}/versions/{version}/stats", statistics},
-                              });
+  const Handler ready = Probe([c](const Call& call) { return ModelReady(*c, call); });
+  routes.insert(routes.end(),
+                {
+                    {Method::kGet, "/v2", Immediate([c](const Call&) { return ServerMetadata(*c); })},
+                    {Method::kGet, "/v2/health/live", Probe([](const Call&) { return Status(); })},
+                    {Method::kGet, "/v2/health/ready", Probe([c](const Call&) { return ServerReady(*c); })},
+                    {Method::kGet, "/v2/models/stats", statistics},
+                    {Method::kGet, "/v2/models/{model}", metadata},
+                    {Method::kGet, "/v2/models/{model}/versions/{version}", metadata},
+                    {Method::kGet, "/v2/models/{model}/ready", ready},
+                    {Method::kGet, "/v2/models/{model}/versions/{version}/ready", ready},
+                    {Method::kGet, "/v2/models/{model}/config", config},
+                    {Method::kGet, "/v2/models/{model}/versions/{version}/config", config},
+                    {Method::kGet, "/v2/models/{model}/stats", statistics},
+                    {Method::kGet, "/v2/models/{model}/versions/{version}/stats", statistics},
+                });
 }
 
 }  // namespace tandem::rest

@@ -1,13 +1,14 @@
 #include "server/rest/repository_calls.h"
 
-#include <algorithm>
-#include <limits>
+#include <memory>
 #include <string>
 #include <utility>
 
-#include <openssl/evp.h>
-
 #include "api/wire/json_text.h"
+#include "api/wire/repository_call.h"
+#include "server/http/body_buffer.h"
+#include "server/rest/aside.h"
+#include "server/rest/base64.h"
 #include "server/rest/reply.h"
 
 namespace tandem::rest {
@@ -16,53 +17,38 @@ namespace {
 using http::Method;
 
 constexpr std::string_view kFilePrefix = "file:";
-constexpr std::string_view kBase64Letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-Result<std::string> DecodeBase64(std::string_view key, const std::string& text) {
-  std::string bytes(text.size() / 4 * 3 + 3, '\0');
-  // EVP_DecodeBlock takes '=' anywhere, and blanks around the text.
-  const std::size_t plain = std::min(text.find_first_not_of(kBase64Letters), text.size());
-  const bool padded = text.size() - plain <= 2 && text.find_first_not_of('=', plain) == std::string::npos;
-  const bool sized = padded && text.size() % 4 == 0 && text.size() < std::numeric_limits<int>::max();
-  const int written =
-      sized ? EVP_DecodeBlock(reinterpret_cast<unsigned char*>(bytes.data()),
-                              reinterpret_cast<const unsigned char*>(text.data()), static_cast<int>(text.size()))
-            : -1;
-  if (written < 0) return Invalid("parameter '{}' is not base64", Excerpt(key));
-  std::size_t size = static_cast<std::size_t>(written);
-  // EVP_DecodeBlock counts the padding as zero bytes.
-  if (text.ends_with("==")) {
-    size -= 2;
-  } else if (text.ends_with('=')) {
-    size -= 1;
-  }
-  bytes.resize(size);
-  return bytes;
-}
+// More than this takes too long for a thread that serves connections.
+constexpr std::size_t kLargeLoad = 64 * 1024;
 
 Result<Json::Value> Parameters(const Call& call) {
   TANDEM_ASSIGN(Json::Value body, ParseObject(call.exchange->request().body));
   Json::Value parameters = body["parameters"];
   if (parameters.isNull()) return Json::Value(Json::objectValue);
-  if (!parameters.isObject()) return Invalid("'parameters' must be an object");
+  if (!parameters.isObject()) return Invalid("'parameters' must be an object, not {}", Describe(parameters));
   return parameters;
 }
 
-Result<repository::LoadOptions> ReadLoadOptions(const Call& call) {
-  TANDEM_ASSIGN(const Json::Value parameters, Parameters(call));
+// What the files need counts in `share`.
+Result<repository::LoadOptions> ReadLoadOptions(const Bytes& body, BudgetShare& share) {
   repository::LoadOptions options;
-  for (const std::string& key : parameters.getMemberNames()) {
-    TANDEM_ASSIGN(std::optional<std::string> value, StringMember(parameters, key));
-    if (!value) continue;
-    if (key == "config") {
-      options.config_json = std::move(*value);
-    } else if (key.starts_with(kFilePrefix)) {
-      TANDEM_ASSIGN(std::string bytes, DecodeBase64(key, *value));
-      options.files.emplace(key.substr(kFilePrefix.size()), std::move(bytes));
-    } else {
-      return Invalid("unknown parameter '{}'; known: config, file:<version>/<file>", Excerpt(key));
-    }
-  }
+  TANDEM_TRY(
+      ReadRepositoryCall(body, http::kBodySlack, [&](std::string_view key, const ParameterValue& value) -> Status {
+        if (key != "config" && !key.starts_with(kFilePrefix)) {
+          return Invalid("unknown parameter '{}'; known: config, file:<version>/<file>", Excerpt(key));
+        }
+        const auto* text = std::get_if<std::string_view>(&value);
+        if (text == nullptr)
+          return Invalid("parameter '{}' must be a string, not {}", Excerpt(key), ParameterText(value));
+        if (!share.Take(text->size())) return NoRoomInBudget();
+        if (key == "config") {
+          options.config_json = *text;
+          return {};
+        }
+        auto bytes = DecodeBase64(*text);
+        if (!bytes) return Invalid("parameter '{}' is {}, which is not base64", Excerpt(key), ParameterText(value));
+        options.files.emplace(key.substr(kFilePrefix.size()), *std::move(bytes));
+        return {};
+      }));
   return options;
 }
 
@@ -82,35 +68,50 @@ Result<Json::Value> Index(const ServerCore& core, const Call& call) {
 }
 
 // Answers when the repository's worker is done; the exchange keeps the connection's place.
-std::function<void(tandem::Status)> AnswerLater(std::shared_ptr<http::Exchange> exchange) {
-  return [exchange = std::move(exchange)](const tandem::Status& done) {
+std::function<void(Status)> AnswerLater(std::shared_ptr<http::Exchange> exchange) {
+  return [exchange = std::move(exchange)](const Status& done) {
     exchange->Respond(done ? http::JsonResponse(200, "{}") : http::ErrorResponse(done.error()));
   };
 }
 
+void StartLoad(ServerCore& core, const Call& call) {
+  // Shared because Done is copied; the files live until it is called.
+  auto share = std::make_shared<BudgetShare>(call.exchange->request().budget);
+  auto options = ReadLoadOptions(call.exchange->TakeBody(), *share);
+  if (!options) return call.exchange->Respond(http::ErrorResponse(options.error()));
+  core.repository.LoadAsync(call.variables[0], *std::move(options),
+                            [share, answer = AnswerLater(call.exchange)](const Status& done) { answer(done); });
+}
+
+void Load(ServerCore& core, const Call& call) {
+  if (const Status allowed = core.repository.CheckExplicit(); !allowed) {
+    return call.exchange->Respond(http::ErrorResponse(allowed.error()));
+  }
+  if (call.exchange->request().body.size() <= kLargeLoad) return StartLoad(core, call);
+  RunAside(core.bulk, call.exchange, [c = &core, call] { StartLoad(*c, call); });
+}
+
+void Unload(ServerCore& core, const Call& call) {
+  const auto check = [&]() -> Status {
+    TANDEM_ASSIGN(const Json::Value parameters, Parameters(call));
+    TANDEM_TRY(BoolMember(parameters, "unload_dependents", false));
+    return {};
+  };
+  if (const Status valid = check(); !valid) return call.exchange->Respond(http::ErrorResponse(valid.error()));
+  core.repository.UnloadAsync(call.variables[0], AnswerLater(call.exchange));
+}
+
 }  // namespace
 
-void AddRepositoryRoutes(ServerCore& core, std::vector<Route>& routes) {
+void AddRepositoryRoutes(ServerCore& core, std::size_t max_body, std::vector<Route>& routes) {
   ServerCore* c = &core;
-  const auto load = [c](Call call) {
-    auto options = ReadLoadOptions(call);
-    if (!options) return call.exchange->Respond(http::ErrorResponse(options.error()));
-    c->repository.LoadAsync(call.variables[0], *std::move(options), AnswerLater(call.exchange));
-  };
-  const auto unload = [c](Call call) {
-    if (const auto parameters = Parameters(call); !parameters) {
-      return call.exchange->Respond(http::ErrorResponse(parameters.error()));
-    } else if (const auto flag = BoolMember(*parameters, "unload_dependents", false); !flag) {
-      return call.exchange->Respond(http::ErrorResponse(flag.error()));
-    }
-    c->repository.UnloadAsync(call.variables[0], AnswerLater(call.exchange));
-  };
-  routes.insert(routes.end(), {
-                                  {Method::kPost, "/v2/repository/index",
-                                   Immediate([c](const Call& call) { return Index(*c, call); })},
-                                  {Method::kPost, "/v2/repository/models/{model}/load", load},
-                                  {Method::kPost, "/v2/repository/models/{model}/unload", unload},
-                              });
+  routes.insert(
+      routes.end(),
+      {
+          {Method::kPost, "/v2/repository/index", Immediate([c](const Call& call) { return Index(*c, call); })},
+          {Method::kPost, "/v2/repository/models/{model}/load", [c](const Call& call) { Load(*c, call); }, max_body},
+          {Method::kPost, "/v2/repository/models/{model}/unload", [c](const Call& call) { Unload(*c, call); }},
+      });
 }
 
 }  // namespace tandem::rest

@@ -28,7 +28,7 @@ std::vector<Route> AllRoutes(ServerCore& core, RestApi::Options options) {
   // Inference first: it is looked up most.
   AddInferRoutes(core, options.max_body, routes);
   AddModelRoutes(core, routes);
-  AddRepositoryRoutes(core, routes);
+  AddRepositoryRoutes(core, options.max_body, routes);
   AddSharedMemoryRoutes(core.regions, routes);
   AddSettingsRoutes(core, routes);
   routes.push_back(MetricsRoute(std::move(options.metrics)));
@@ -48,12 +48,17 @@ RestApi::RestApi(ServerCore& core, const TokenCheck& tokens, Options options)
     : tokens_(tokens), router_(AllRoutes(core, std::move(options))) {}
 
 std::optional<http::Response> RestApi::Refuse(const http::RequestHead& head) const {
+  if (auto refusal = RefuseStranger(head)) return refusal;
+  return router_.RefuseBody(head);
+}
+
+std::optional<http::Response> RestApi::RefuseStranger(const http::RequestHead& head) const {
   if (IsProbe(head.path()) || tokens_.Allows(head.Header("authorization"))) return std::nullopt;
   return http::ErrorResponse({ErrorCode::kUnauthenticated, "a valid bearer token is needed"});
 }
 
 void RestApi::Handle(std::shared_ptr<http::Exchange> exchange) const {
-  if (auto refusal = Refuse(exchange->request().head)) return exchange->Respond(*std::move(refusal));
+  if (auto refusal = RefuseStranger(exchange->request().head)) return exchange->Respond(*std::move(refusal));
   router_.Dispatch(std::move(exchange));
 }
 

@@ -31,6 +31,8 @@ class RestApi {
   [[nodiscard]] const Router& router() const { return router_; }
 
  private:
+  [[nodiscard]] std::optional<http::Response> RefuseStranger(const http::RequestHead& head) const;
+
   const TokenCheck& tokens_;
   const Router router_;
 };

@@ -1,9 +1,12 @@
 #include "server/rest/router.h"
 
+#include <algorithm>
+#include <format>
 #include <utility>
 
 #include "api/wire/json_text.h"
 #include "server/http/path.h"
+#include "server/http/text.h"
 
 namespace tandem::rest {
 namespace {
@@ -31,6 +34,10 @@ std::vector<std::string> SplitPattern(std::string_view pattern) {
   return segments;
 }
 
+http::Response TooLarge(std::uint64_t size, std::size_t most) {
+  return http::ErrorResponse(413, std::format("the body has {} bytes; this call takes at most {}", size, most));
+}
+
 }  // namespace
 
 Router::Router(std::vector<Route> routes) : routes_(std::move(routes)) {
@@ -38,33 +45,63 @@ Router::Router(std::vector<Route> routes) : routes_(std::move(routes)) {
   for (const Route& route : routes_) patterns_.push_back(SplitPattern(route.pattern));
 }
 
-void Router::Dispatch(std::shared_ptr<http::Exchange> exchange) const {
-  const http::RequestHead& head = exchange->request().head;
-  auto path = http::SplitPath(head.path());
-  if (!path) return exchange->Respond(http::ErrorResponse(path.error()));
+std::expected<std::size_t, http::Response> Router::Find(const http::RequestHead& head, const Path& path) const {
   const http::Method method = head.method() == http::Method::kHead ? http::Method::kGet : head.method();
-
-  std::string allowed;
+  bool known = false;
   for (std::size_t r = 0; r < routes_.size(); ++r) {
-    if (!Matches(patterns_[r], *path)) continue;
-    if (routes_[r].method != method) {
-      if (!allowed.empty()) allowed += ", ";
-      allowed += http::MethodName(routes_[r].method);
-      continue;
-    }
-    Call call{.exchange = std::move(exchange), .variables = {}};
-    for (std::size_t i = 0; i < path->size(); ++i) {
-      if (IsVariable(patterns_[r][i])) call.variables.push_back(std::move((*path)[i]));
-    }
-    return routes_[r].handler(std::move(call));
+    if (!Matches(patterns_[r], path)) continue;
+    if (routes_[r].method == method) return r;
+    known = true;
   }
-  if (allowed.empty()) {
-    return exchange->Respond(http::ErrorResponse(404, "no such path: " + Excerpt(head.path())));
-  }
-  http::Response refusal = http::ErrorResponse(
-      405, std::string(http::MethodName(head.method())) + " is not allowed here; allowed: " + allowed);
+  if (!known) return std::unexpected(http::ErrorResponse(404, "no such path: " + Excerpt(head.path())));
+  const std::string allowed = AllowedMethods(path);
+  http::Response refusal =
+      http::ErrorResponse(405, Excerpt(head.method_name()) + " is not allowed here; allowed: " + allowed);
   refusal.headers.emplace_back("Allow", allowed);
-  exchange->Respond(std::move(refusal));
+  return std::unexpected(std::move(refusal));
+}
+
+std::string Router::AllowedMethods(const Path& path) const {
+  std::string allowed;
+  for (const http::Method method : {http::Method::kGet, http::Method::kPost, http::Method::kPut, http::Method::kPatch,
+                                    http::Method::kDelete, http::Method::kOptions}) {
+    for (std::size_t r = 0; r < routes_.size(); ++r) {
+      if (routes_[r].method != method || !Matches(patterns_[r], path)) continue;
+      if (!allowed.empty()) allowed += ", ";
+      allowed += http::MethodName(method);
+      if (method == http::Method::kGet) allowed += ", HEAD";
+      break;
+    }
+  }
+  return allowed;
+}
+
+void Router::Dispatch(std::shared_ptr<http::Exchange> exchange) const {
+  const http::Request& request = exchange->request();
+  auto path = http::SplitPath(request.head.path());
+  if (!path) return exchange->Respond(http::ErrorResponse(path.error()));
+  auto found = Find(request.head, *path);
+  if (!found) return exchange->Respond(std::move(found).error());
+  const Route& route = routes_[*found];
+  if (request.body.size() > route.max_body) {
+    return exchange->Respond(TooLarge(request.body.size(), route.max_body));
+  }
+  Call call{.exchange = std::move(exchange), .variables = {}};
+  for (std::size_t i = 0; i < path->size(); ++i) {
+    if (IsVariable(patterns_[*found][i])) call.variables.push_back(std::move((*path)[i]));
+  }
+  route.handler(std::move(call));
+}
+
+std::optional<http::Response> Router::RefuseBody(const http::RequestHead& head) const {
+  const auto size = http::ParseDecimal(head.Header("content-length"));
+  if (!size || *size <= kMaxControlBody) return std::nullopt;
+  const auto path = http::SplitPath(head.path());
+  if (!path) return http::ErrorResponse(path.error());
+  auto found = Find(head, *path);
+  if (!found) return std::move(found).error();
+  if (*size > routes_[*found].max_body) return TooLarge(*size, routes_[*found].max_body);
+  return std::nullopt;
 }
 
 }  // namespace tandem::rest

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstddef>
+#include <expected>
 #include <functional>
 #include <memory>
-#include <span>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,11 +22,15 @@ struct Call {
 
 using Handler = std::function<void(Call)>;
 
+// What a call without tensors and files may send.
+inline constexpr std::size_t kMaxControlBody = std::size_t{1} << 20;
+
 // "/v2/models/{model}/infer": a segment in braces matches anything.
 struct Route {
   http::Method method;
   std::string pattern;
   Handler handler;
+  std::size_t max_body = kMaxControlBody;
 };
 
 // Finds the handler of a request. Immutable after construction; thread-safe.
@@ -32,12 +38,21 @@ class Router {
  public:
   explicit Router(std::vector<Route> routes);
 
-  // Calls the handler, or answers: 400 for a malformed path, 404 for an unknown one, 405 with Allow for another method.
+  // Calls the handler, or answers: 400 for a malformed path, 404 for an unknown one, 405 with Allow for another method,
+  // 413 for a body that the call does not take.
   void Dispatch(std::shared_ptr<http::Exchange> exchange) const;
+
+  // Refuses a body that the head says is too large for its call; nullopt lets it come.
+  [[nodiscard]] std::optional<http::Response> RefuseBody(const http::RequestHead& head) const;
 
   [[nodiscard]] const std::vector<Route>& routes() const { return routes_; }
 
  private:
+  using Path = std::vector<std::string>;
+  // The index of the route; else the answer, 404 or 405.
+  [[nodiscard]] std::expected<std::size_t, http::Response> Find(const http::RequestHead& head, const Path& path) const;
+  [[nodiscard]] std::string AllowedMethods(const Path& path) const;
+
   std::vector<Route> routes_;
   std::vector<std::vector<std::string>> patterns_;  // The split pattern of each route.
 };

@@ -20,7 +20,8 @@ Result<LogSettingValue> ReadLogValue(const std::string& key, const Json::Value& 
   if (value.isBool()) return value.asBool();
   if (value.isString()) return value.asString();
   if (value.isUInt() && value.type() != Json::realValue) return std::uint32_t{value.asUInt()};
-  return Invalid("log setting '{}' must be a boolean, a string or an integer from 0 to 2^32-1", Excerpt(key));
+  return Invalid("log setting '{}' must be a boolean, a string or an integer from 0 to 2^32-1, not {}", Excerpt(key),
+                 Describe(value));
 }
 
 Json::Value LogAnswer(const LogSettings& settings) {
@@ -64,13 +65,14 @@ Result<Json::Value> TraceAnswer(const ServerCore& core, const Call& call) {
 Result<std::optional<std::vector<std::string>>> ReadTraceValue(const std::string& key, const Json::Value& value) {
   if (value.isNull()) return std::nullopt;
   std::vector<std::string> values;
-  const auto read = [&](const Json::Value& one) -> tandem::Status {
+  const auto read = [&](const Json::Value& one) -> Status {
     if (one.isString()) {
       values.push_back(one.asString());
     } else if (one.isInt64() && one.type() != Json::realValue) {
       values.push_back(std::to_string(one.asInt64()));
     } else {
-      return Invalid("trace setting '{}' must be a string, a list of strings, or null", Excerpt(key));
+      return Invalid("trace setting '{}' must be a string, a list of strings, or null, not {}", Excerpt(key),
+                     Describe(one));
     }
     return {};
   };

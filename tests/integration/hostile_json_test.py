@@ -71,10 +71,57 @@ class InvalidJson(HostileTest):
         ]
         self.refuse_all([case.encode() for case in cases])
         self.refuse_all({"UTF-16": good.encode("utf-16"), "UTF-32": good.encode("utf-32")})
+        for path in (INFER, *CONTROL_PATHS):
+            self.refuse_all({"byte-order mark": b"\xef\xbb\xbf" + (GOOD_BODY if path == INFER else b"{}")}, path)
+
+    def test_objects_with_endless_members_are_refused(self):
+        many = {f"m{i}": 1 for i in range(200_000)}
+        good = json.loads(GOOD_BODY)
+        self.refuse_all({"request": {**good, **many}, "parameters": {**good, "parameters": many},
+                         "input": {"inputs": [{**good["inputs"][0], **many}]},
+                         "input's parameters": {"inputs": [{**good["inputs"][0], "parameters": many}]},
+                         "output": {**good, "outputs": [{"name": "y", **many}]}}, words=["1024"])
 
     def test_the_body_must_be_an_object(self):
         for path in [INFER, *CONTROL_PATHS]:
             self.refuse_all([b"[]", b"null", b"true", b"3", b'"text"', b"[{}]"], path)
+
+    def test_control_bodies_cost_little(self):
+        limit = 1 << 20
+        before = self.server.resident_bytes()
+        for path in CONTROL_PATHS:
+            if path.endswith("/load"):
+                continue
+            for text in (b'{"parameters":' + b"[" * limit, b'{"log_info": "' + b"x" * limit + b'"}', b"[" + b"0," * limit):
+                self.refuse_all([text], path, status=413, words=[str(limit), "bytes"])
+            self.refuse_all([b'{"a": [' + b"0," * 500_000 + b"0]}", b"[" + b"{}," * 300_000 + b"{}]",
+                             b'{"a": "' + b"[" * 500_000 + b'"}'], path)
+        load = "/v2/repository/models/spare/load"
+        self.refuse_all([b"[" + b"{}," * 6_000_000 + b"{}]", b'{"parameters": [' + b"{}," * 6_000_000 + b"{}]}"], load)
+        self.assertLess(self.server.resident_bytes() - before, 400 << 20)
+
+    def test_control_bodies_that_are_announced_are_refused_unread(self):
+        with self.connect() as connection:
+            connection.send(b"POST /v2/logging HTTP/1.1\r\nHost: x\r\nContent-Length: 2000000\r\n\r\n")
+            self.assertRefused(connection.answer(), "2000000", "1048576", status=413)
+
+    def test_control_messages_name_field_and_value(self):
+        long = "v" * 5000
+        for path, document, words in (
+            ("/v2/repository/index", {"ready": "soon"}, ["'ready'", "soon"]),
+            ("/v2/repository/models/spare/load", {"parameters": {"config": 17}}, ["'config'", "17"]),
+            ("/v2/repository/models/spare/load", {"parameters": {"file:1/a": "?!", "config": "{}"}}, ["file:1/a", "?!"]),
+            ("/v2/repository/models/spare/load", {"parameters": [1]}, ["parameters", "array"]),
+            ("/v2/repository/models/spare/unload", {"parameters": {"unload_dependents": 3}}, ["unload_dependents", "3"]),
+            ("/v2/logging", {"log_info": "maybe"}, ["'log_info'", "maybe"]),
+            ("/v2/logging", {"log_info": 1.5}, ["'log_info'", "1.5"]),
+            ("/v2/logging", {"log_format": long}, ["'log_format'", "v" * 90]),
+            ("/v2/trace/setting", {"trace_rate": 1.5}, ["'trace_rate'", "1.5"]),
+            ("/v2/trace/setting", {"trace_level": ["OFF", "OFF"]}, ["'trace_level'", "'OFF'"]),
+            ("/v2/trace/setting", {"trace_level": ["OFF"] * 100_000}, ["'trace_level'|values"]),
+            ("/v2/systemsharedmemory/region/r/register", {"key": 3, "byte_size": 1}, ["'key'", "3"]),
+            ("/v2/systemsharedmemory/region/r/register", {"key": "/x", "byte_size": "9"}, ["'byte_size'", "9"])):
+            self.refuse_all({f"{path} {document!r:.60}": document}, path, words=words)
 
     def test_control_bodies_must_be_json(self):
         for path in CONTROL_PATHS:
@@ -248,7 +295,7 @@ class WrongTensors(HostileTest):
                             "/v2/models/identity_int64/infer")
 
     def test_not_a_number_goes_in_and_out(self):
-        body_text = json.dumps(tensor(shape=[4], data=["@"])).encode().replace(b'"@"', b"0, -Infinity, NaN, Infinity")
+        body_text = json.dumps(tensor(shape=[4], data=["@"])).encode().replace(b'"@"', b"0, -Infinity, -NaN, Infinity")
         answer = self.send(request(body_text, "/v2/models/reciprocal/infer"))
         self.assertEqual(answer.status, 200, answer)
         data = answer.json()["outputs"][0]["data"]
@@ -258,7 +305,7 @@ class WrongTensors(HostileTest):
         wrong = {
             "priority": [-1, "1", 1.5, 2**64, None, [], True], "timeout": [-1, "1", 2**64, 1.5, [], {}],
             "slo_ms": [0, -1, "x", 1e300, [], True], "binary_data_output": ["yes", 1, None, []],
-            "sequence_start": [1, "x"], "triton_x": [1], "triton_enable_empty_final_response": [True]
+            "sequence_id": [-1, -2**63, True, 1.5], "sequence_start": [1, "x"], "triton_x": [1], "triton_enable_empty_final_response": [True]
         }
         for name, values in wrong.items():
             self.refuse_all({f"{name}: {value!r}": body(parameters={name: value}) for value in values}, words=[name])

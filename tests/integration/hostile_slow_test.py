@@ -69,6 +69,10 @@ class SlowClients(HostileTest):
             "says nothing": lambda: Drip(port, b""), "header byte by byte": lambda: Drip(port, b"POST /", b"a"),
             "headers without end": lambda: Drip(port, HEAD, b"a: b\r\n"),
             "half a header": lambda: Drip(port, HEAD + b"Content-Le"),
+            "fast start, then nothing":
+                lambda: Drip(port, HEAD + b"Content-Length: 10000000\r\n\r\n" + bytes(3_000_000)),
+            "fast start, then byte by byte":
+                lambda: Drip(port, HEAD + b"Content-Length: 10000000\r\n\r\n" + bytes(3_000_000), b" "),
             "body byte by byte": lambda: Drip(port, HEAD + b"Content-Length: 1000000\r\n\r\n", b" "),
             "no body at all": lambda: Drip(port, HEAD + b"Content-Length: 100\r\n\r\n"),
             "chunks byte by byte": lambda: Drip(port, HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
@@ -245,8 +249,12 @@ class GoneClients(HostileTest):
         self.assertEqual(self.server.threads(), threads)
 
     def test_gone_in_the_middle_of_a_run(self):
-        for leave in (Connection.close, Connection.reset,
-                      lambda connection: connection.socket.shutdown(socket.SHUT_WR)):
+        def half_close_and_go(connection):
+            connection.socket.shutdown(socket.SHUT_WR)
+            time.sleep(0.1)
+            connection.reset()
+
+        for leave in (Connection.close, Connection.reset, half_close_and_go):
             before = self.computed()
             connection = self.connect()
             connection.send(slow_body(20_000_000))  # Minutes.
@@ -254,6 +262,23 @@ class GoneClients(HostileTest):
             leave(connection)
             self.server.wait_idle()
             self.assertEqual(self.computed(), before)
+
+    def test_closing_only_the_sending_side_is_not_going(self):
+        def final(connection):
+            """The answer behind the line that asks whether anybody is there."""
+            answer = connection.answer()
+            return connection.answer() if answer.status == 100 else answer
+
+        first = self.connect().send(slow_body(30_000))
+        self.server.wait_busy()
+        waiting = [self.connect().send(slow_body(10)) for _ in range(5)]
+        until(lambda: self.server.metric("tandem_queue_depth") == 5, "all are in the queue")
+        quick = self.connect().send(request(b"", "/v2/health/live", "GET"))
+        for connection in (first, *waiting, quick):
+            connection.socket.shutdown(socket.SHUT_WR)
+        for connection in (quick, first, *waiting):
+            self.assertEqual(final(connection).status, 200)
+            self.assertTrue(connection.ended())
 
     def test_gone_while_waiting(self):
         before = self.computed()

@@ -43,6 +43,9 @@ TEST(TraceSettings, RefusesUnknownNamesAndValues) {
   EXPECT_FALSE(settings.Update("", {{"trace_rate", std::vector<std::string>{"0"}}}));
   EXPECT_FALSE(settings.Update("", {{"trace_rate", std::vector<std::string>{"ten"}}}));
   EXPECT_FALSE(settings.Update("", {{"trace_level", std::vector<std::string>{"ALL"}}}));
+  EXPECT_FALSE(settings.Update("", {{"trace_level", std::vector<std::string>{"OFF", "OFF"}}}));
+  EXPECT_FALSE(settings.Update("", {{"trace_level", std::vector<std::string>(100'000, "TENSORS")}}));
+  EXPECT_TRUE(settings.Update("", {{"trace_level", std::vector<std::string>{"TIMESTAMPS", "TENSORS"}}}));
   EXPECT_FALSE(settings.Update("", {{"trace_file", std::vector<std::string>{"/etc/passwd"}}}));
 }
 

@@ -14,18 +14,22 @@ namespace {
 using http::Method;
 using http::RawAnswer;
 using http::RawClient;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 // Every handler answers with its route's name and the path's variables.
 class RouterTest : public http::ServerFixture {
  protected:
-  static Route Named(Method method, const std::string& pattern, const std::string& name) {
-    return {method, pattern, [name](const Call& call) {
+  static Route Named(Method method, const std::string& pattern, const std::string& name,
+                     std::size_t max_body = kMaxControlBody) {
+    return {method, pattern,
+            [name](const Call& call) {
               http::Response response;
               response.body = name;
               for (const std::string& variable : call.variables) response.body += "|" + variable;
               call.exchange->Respond(std::move(response));
-            }};
+            },
+            max_body};
   }
 
   void Handle(std::shared_ptr<http::Exchange> exchange) override { router_.Dispatch(std::move(exchange)); }
@@ -37,9 +41,10 @@ class RouterTest : public http::ServerFixture {
   }
 
   const Router router_{{Named(Method::kGet, "/v2", "root"), Named(Method::kGet, "/v2/models/{model}", "model"),
-                        Named(Method::kPost, "/v2/models/{model}/infer", "infer"),
+                        Named(Method::kPost, "/v2/models/{model}/infer", "infer", 2 * kMaxControlBody),
                         Named(Method::kPost, "/v2/models/{model}/versions/{version}/infer", "infer version"),
-                        Named(Method::kGet, "/v2/logging", "logging"), Named(Method::kPost, "/v2/logging", "set")}};
+                        Named(Method::kGet, "/v2/logging", "logging"), Named(Method::kPost, "/v2/logging", "set"),
+                        Named(Method::kGet, "/v2/models/stats", "stats")}};
 };
 
 TEST_F(RouterTest, HandsTheVariablesOverInOrder) {
@@ -73,7 +78,33 @@ TEST_F(RouterTest, AnotherMethodIsToldWhatIsAllowed) {
   EXPECT_THAT(infer.head, HasSubstr("Allow: POST\r\n"));
   const RawAnswer logging = Ask("DELETE /v2/logging HTTP/1.1\r\nHost: x\r\n\r\n");
   EXPECT_EQ(logging.status, 405);
-  EXPECT_THAT(logging.head, HasSubstr("Allow: GET, POST\r\n"));
+  EXPECT_THAT(logging.head, HasSubstr("Allow: GET, HEAD, POST\r\n"));
+}
+
+TEST_F(RouterTest, AMethodThatNobodyKnowsIsToldWhatIsAllowed) {
+  for (const std::string method : {"TRACE", "CONNECT", "BREW", "get", "OPTIONS"}) {
+    const RawAnswer known = Ask(method + " /v2 HTTP/1.1\r\nHost: x\r\n\r\n");
+    EXPECT_EQ(known.status, 405) << method;
+    EXPECT_THAT(known.head, HasSubstr("Allow: GET, HEAD\r\n"));
+    EXPECT_THAT(known.body, HasSubstr(method));
+    EXPECT_EQ(Ask(method + " /v3 HTTP/1.1\r\nHost: x\r\n\r\n").status, 404) << method;
+  }
+}
+
+TEST_F(RouterTest, NamesEachAllowedMethodOnce) {
+  // Both the path itself and "{model}" match.
+  const RawAnswer answer = Ask("DELETE /v2/models/stats HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_EQ(answer.status, 405);
+  EXPECT_THAT(answer.head, HasSubstr("Allow: GET, HEAD\r\n"));
+}
+
+TEST_F(RouterTest, ABodyThatTheCallDoesNotTakeIsRefused) {
+  const std::string large(kMaxControlBody + 1, ' ');
+  const RawAnswer answer = Ask(http::Post("/v2/logging", large));
+  EXPECT_EQ(answer.status, 413);
+  EXPECT_THAT(answer.body, AllOf(HasSubstr("1048577"), HasSubstr("1048576")));
+  EXPECT_EQ(Ask(http::Post("/v2/logging", large.substr(1))).status, 200);
+  EXPECT_EQ(Ask(http::Post("/v2/models/a/infer", large)).status, 200);
 }
 
 TEST_F(RouterTest, HeadIsAnsweredWhereGetIs) {
