@@ -1,12 +1,12 @@
 #include "bench/machine.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <string_view>
 
-#include <sched.h>
 #include <sys/utsname.h>
+
+#include "profiler/machine.h"
 
 namespace tandem::bench {
 namespace {
@@ -53,13 +53,6 @@ std::string PackedRef(const std::filesystem::path& git, std::string_view name) {
 }
 
 }  // namespace
-
-int UsableCores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-  return std::max(1, CPU_COUNT(&set));
-}
 
 Machine DescribeMachine() {
   Machine machine;

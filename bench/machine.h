@@ -13,7 +13,4 @@ namespace tandem::bench {
 // The commit that is checked out at `root`, read from its .git; "unknown" when there is none.
 [[nodiscard]] std::string CommitOf(const std::filesystem::path& root);
 
-// Cores that this process may use.
-[[nodiscard]] int UsableCores();
-
 }  // namespace tandem::bench

@@ -10,24 +10,30 @@
 #include <string>
 
 #include <CLI/CLI.hpp>
+#include <json/json.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include "bench/report.h"
 #include "bench/serving.h"
+#include "loadgen/report_file.h"
 
 namespace {
 
 using tandem::bench::Report;
 using tandem::bench::ServingOptions;
+using tandem::loadgen::CheckReportFile;
+using tandem::loadgen::WriteReportFile;
 
 constexpr int kDone = 0;
 constexpr int kFailed = 1;
 constexpr int kUsage = 2;
 
 std::atomic<bool> stop{false};
+std::atomic<int> stopped_by{0};
 
-void OnSignal(int) {
+void OnSignal(int signal) {
+  stopped_by = signal;
   stop = true;
 }
 
@@ -44,23 +50,25 @@ void Say(std::string_view text) {
 }
 
 int Serving(ServingOptions options, const std::string& json_file) {
-  // Minutes of measuring must not end at a path that cannot be written; what the file holds stays until then.
-  if (!json_file.empty() && !std::ofstream(json_file, std::ios::app)) {
-    return Complain("--json '" + json_file + "' cannot be written");
+  // Minutes of measuring must not end at a path that cannot be written.
+  if (!json_file.empty()) {
+    if (const auto writable = CheckReportFile(json_file); !writable)
+      return Complain("--json " + writable.error().message);
   }
-  signal(SIGINT, OnSignal);
-  signal(SIGTERM, OnSignal);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) signal(number, OnSignal);
   signal(SIGPIPE, SIG_IGN);
   options.say = Say;
   options.stop = &stop;
   const auto report = tandem::bench::RunServing(options);
   if (isatty(STDERR_FILENO) != 0) std::fputs("\r\033[K", stderr);
-  if (!report) return Complain(report.error().message);
+  if (!report) {
+    Complain(report.error().message);
+    return stop ? 128 + stopped_by : kFailed;
+  }
   std::fputs(tandem::bench::ReportMarkdown(*report).c_str(), stdout);
   if (!json_file.empty()) {
-    std::ofstream json(json_file, std::ios::trunc);
-    json << tandem::bench::ReportJson(*report);
-    if (!json.flush()) return Complain("--json '" + json_file + "' cannot be written");
+    const auto written = WriteReportFile(json_file, tandem::bench::ReportJson(*report));
+    if (!written) return Complain("--json " + written.error().message);
   }
   return std::fflush(stdout) == 0 ? kDone : kFailed;
 }
@@ -71,6 +79,7 @@ int Check(const std::string& file) {
   if (!stream.is_open() || stream.bad()) return Complain("'" + file + "' cannot be read");
   const auto report = tandem::bench::ParseReport(text);
   if (!report) return Complain("'" + file + "': " + report.error().message);
+  if (report->rows.empty()) return Complain("'" + file + "' holds no rows: nothing was measured");
   int missed = 0;
   for (const auto& row : report->rows) {
     if (tandem::bench::Met(row)) continue;
@@ -81,8 +90,33 @@ int Check(const std::string& file) {
   return missed == 0 ? kDone : kFailed;
 }
 
-int List() {
-  std::puts("serving   time and memory that the server adds to bare ONNX Runtime (about 5 minutes, --quick 1 minute)");
+struct Scenario {
+  const char* name;
+  const char* what;
+  int minutes;
+  int quick_minutes;
+};
+
+constexpr Scenario kScenarios[] = {{"serving", "time and memory that the server adds to bare ONNX Runtime", 5, 1}};
+
+int List(bool json) {
+  if (!json) {
+    for (const Scenario& s : kScenarios) {
+      std::printf("%-9s %s (about %d min, with --quick %d)\n", s.name, s.what, s.minutes, s.quick_minutes);
+    }
+    return kDone;
+  }
+  Json::Value list(Json::arrayValue);
+  for (const Scenario& s : kScenarios) {
+    Json::Value& item = list.append(Json::objectValue);
+    item["name"] = s.name;
+    item["what"] = s.what;
+    item["minutes"] = s.minutes;
+    item["quick_minutes"] = s.quick_minutes;
+  }
+  Json::StreamWriterBuilder builder;
+  builder["indentation"] = "  ";
+  std::puts(Json::writeString(builder, list).c_str());
   return kDone;
 }
 
@@ -115,13 +149,18 @@ int main(int argc, char** argv) {
   serving->add_flag("--quick", options.quick, "Fewer and shorter windows: about a minute");
   serving->add_option("--json", json_file, "Also write the figures to this file");
   serving->add_option("--ort-library", options.ort_library, "ONNX Runtime to compare with, instead of the system's");
+  serving->footer("Examples:\n  tandem bench serving --quick\n  tandem bench serving --json serving.json");
   CLI::App* check = app.add_subcommand("check", "Exit 1 and list the rows of a file that miss what is promised");
   check->add_option("FILE", check_file, "Written by --json")->required();
-  app.add_subcommand("list", "Name the scenarios");
+  check->footer("Example:\n  tandem bench check serving.json");
+  bool list_json = false;
+  CLI::App* list = app.add_subcommand("list", "Name the scenarios");
+  list->add_flag("--json", list_json, "Print JSON");
+  list->footer("Examples:\n  tandem bench list\n  tandem bench list --json");
   try {
     app.parse(argc, argv);
     if (serving->parsed()) return Serving(std::move(options), json_file);
-    return check->parsed() ? Check(check_file) : List();
+    return check->parsed() ? Check(check_file) : List(list_json);
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? kDone : kUsage;
   } catch (const std::exception& e) {

@@ -44,7 +44,7 @@ struct Goal {
 // The machine in words that say nothing about whose it is.
 struct Machine {
   std::string cpu;
-  int cores = 0;  // That this process may use.
+  int cores = 0;  // That this process may use, its CPU quota counted.
   double memory_gb = 0;
   std::string kernel;
   std::string os;

@@ -7,6 +7,7 @@
 #include "api/base/clock.h"
 #include "bench/machine.h"
 #include "bench/serving_parts.h"
+#include "profiler/machine.h"
 #include "tests/fakes/onnx_writer.h"
 
 namespace tandem::bench {

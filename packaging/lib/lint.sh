@@ -24,7 +24,7 @@ say "clang-format (${#files[@]} files)"
 clang-format --dry-run --Werror "${files[@]}" || failed+=(clang-format)
 
 say "shellcheck"
-shellcheck -x tandem .ci/run packaging/lib/*.sh tests/launcher/*.sh tests/integration/run.sh || failed+=(shellcheck)
+shellcheck -x tandem .ci/run packaging/lib/*.sh tests/launcher/*.sh tests/bench/*.sh tests/integration/run.sh || failed+=(shellcheck)
 
 if ((${#targets[@]} > 0)); then
   say "clang with -Wthread-safety, and clang-tidy"
