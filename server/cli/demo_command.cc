@@ -1,24 +1,27 @@
-#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <format>
-#include <fstream>
+#include <future>
 #include <memory>
+#include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <signal.h>
 
+#include "api/base/clock.h"
 #include "loadgen/infer_request_bytes.h"
+#include "loadgen/report_file.h"
 #include "loadgen/run.h"
 #include "server/cli/api_client.h"
 #include "server/cli/command.h"
 #include "server/cli/demo_models.h"
 #include "server/cli/demo_view.h"
 #include "server/cli/infer_inputs.h"
+#include "server/cli/interruption.h"
 #include "server/lifecycle/server.h"
 #include "server/log/log.h"
 
@@ -41,46 +44,53 @@ struct DemoOptions {
   double load = 0.4;
 };
 
-std::atomic<bool> interrupted{false};
-
 // A model to be asked, and how long it takes when nobody else asks.
 struct Sample {
   std::string name;
-  loadgen::HttpRequest request;
+  std::vector<Tensor> inputs;
   nanoseconds alone{0};
 };
 
-Result<Sample> PrepareSample(ApiClient& client, const std::string& name, int port) {
+double Ms(nanoseconds time) {
+  return std::chrono::duration<double, std::milli>(time).count();
+}
+
+Result<Sample> PrepareSample(ApiClient& client, const std::string& name) {
   TANDEM_ASSIGN(const Json::Value metadata, client.Get("/v2/models/" + PathSegment(name)));
   TANDEM_ASSIGN(const ModelSignature signature, SignatureFromMetadata(metadata));
-  TANDEM_ASSIGN(const std::vector<Tensor> inputs, loadgen::RandomInputs(signature, {}));
-  Sample sample{.name = name, .request = {}};
-  TANDEM_ASSIGN(sample.request, loadgen::BuildInferRequest({.port = port, .model = name}, inputs));
+  Sample sample{.name = name, .inputs = {}};
+  TANDEM_ASSIGN(sample.inputs, loadgen::RandomInputs(signature, {}));
   return sample;
 }
 
+// The load on one model. With an SLO, every request carries it: the server drops what it cannot answer in time.
+Result<loadgen::ModelLoad> LoadOn(const Sample& sample, int port, loadgen::ArrivalSpec arrivals,
+                                  std::optional<nanoseconds> slo) {
+  loadgen::InferRequestOptions options{.port = port, .model = sample.name};
+  if (slo) options.headers.emplace_back("X-SLO-Ms", std::format("{}", Ms(*slo)));
+  loadgen::ModelLoad load{.model = sample.name, .request = {}, .arrivals = arrivals, .slo = slo};
+  TANDEM_ASSIGN(load.request, loadgen::BuildInferRequest(options, sample.inputs));
+  return load;
+}
+
 // A short closed loop of one user: the median is the model's own time.
-Status MeasureAlone(Sample& sample, int port) {
-  const loadgen::LoadSpec spec{.port = port,
-                               .models = {{.model = sample.name,
-                                           .request = sample.request,
-                                           .arrivals = loadgen::ArrivalSpec::Closed(1),
-                                           .slo = std::nullopt}},
-                               .duration = std::chrono::milliseconds(500)};
-  TANDEM_ASSIGN(const loadgen::LoadReport report, loadgen::RunLoad(spec, {.stop = &interrupted}));
+Status MeasureAlone(Sample& sample, int port, const Interruption& interruption) {
+  loadgen::LoadSpec spec{.port = port, .models = {}, .duration = std::chrono::milliseconds(500)};
+  TANDEM_ASSIGN(spec.models.emplace_back(), LoadOn(sample, port, loadgen::ArrivalSpec::Closed(1), std::nullopt));
+  TANDEM_ASSIGN(const loadgen::LoadReport report, loadgen::RunLoad(spec, {.stop = &interruption.flag()}));
+  if (interruption.raised()) return {};
   if (report.models[0].counts.ok == 0) {
     const auto& failures = report.models[0].failures;
     return Fail(ErrorCode::kInternal, "model '{}' does not answer: {}", sample.name,
                 failures.empty() ? "no request finished" : failures.begin()->first);
   }
   sample.alone = report.models[0].latency.Percentile(50);
-  std::printf("  %-12s %6.1f ms alone\n", sample.name.c_str(),
-              std::chrono::duration<double, std::milli>(sample.alone).count());
+  std::printf("  %-12s %6.1f ms alone\n", sample.name.c_str(), Ms(sample.alone));
   return {};
 }
 
 // Each model gets an equal share of the device's time, and an SLO that leaves room for waiting behind the others.
-loadgen::LoadSpec PlanLoad(const std::vector<Sample>& samples, const DemoOptions& options, int port) {
+Result<loadgen::LoadSpec> PlanLoad(const std::vector<Sample>& samples, const DemoOptions& options, int port) {
   nanoseconds all{0};
   for (const Sample& sample : samples) all += sample.alone;
   const nanoseconds slo = std::max<nanoseconds>(std::chrono::milliseconds(50), 4 * all);
@@ -88,8 +98,7 @@ loadgen::LoadSpec PlanLoad(const std::vector<Sample>& samples, const DemoOptions
   for (const Sample& sample : samples) {
     const double rate =
         options.load / static_cast<double>(samples.size()) / std::chrono::duration<double>(sample.alone).count();
-    spec.models.push_back(
-        {.model = sample.name, .request = sample.request, .arrivals = loadgen::ArrivalSpec::Poisson(rate), .slo = slo});
+    TANDEM_ASSIGN(spec.models.emplace_back(), LoadOn(sample, port, loadgen::ArrivalSpec::Poisson(rate), slo));
   }
   return spec;
 }
@@ -97,58 +106,95 @@ loadgen::LoadSpec PlanLoad(const std::vector<Sample>& samples, const DemoOptions
 int Verdict(const loadgen::LoadReport& report) {
   std::uint64_t failed = 0;
   std::uint64_t offered = 0;
+  std::uint64_t answered = 0;
   double in_time = 0;
   for (const loadgen::ModelReport& m : report.models) {
     failed += m.counts.failed;
     offered += m.scheduled;
+    answered += m.counts.ok + m.counts.late;
     in_time += m.attainment * static_cast<double>(m.scheduled);
   }
   const double attainment = offered == 0 ? 0 : in_time / static_cast<double>(offered);
   std::printf("%s%.2f %% of %llu requests answered within their SLO, %llu failed.\n",
               report.partial ? "Interrupted. " : "", 100 * attainment, static_cast<unsigned long long>(offered),
               static_cast<unsigned long long>(failed));
-  return failed == 0 && offered > 0 ? kDone : kFailed;
+  return failed == 0 && answered > 0 ? kDone : kFailed;
 }
 
-Status WriteReport(const std::string& file, const loadgen::LoadReport& report) {
-  if (file.empty()) return {};
-  std::ofstream out(file);
-  out << loadgen::LoadReportJson(report) << "\n";
-  if (!out.flush()) return Fail(ErrorCode::kInternal, "--json '{}' cannot be written", file);
-  return {};
+// On a thread of its own, so that a signal is heard meanwhile. Then the rest is not loaded.
+Status LoadModels(Server& server, const Interruption& interruption) {
+  auto loaded = std::async(std::launch::async, [&server] { return server.LoadModels(); });
+  while (loaded.wait_for(std::chrono::milliseconds(10)) != std::future_status::ready) {
+    if (!interruption.raised()) continue;
+    server.BeginDrain();
+    (void)loaded.get();
+    return {};
+  }
+  return loaded.get();
 }
 
-Result<int> Demo(const DemoOptions& options) {
-  const auto start = std::chrono::steady_clock::now();
-  TANDEM_ASSIGN(const ScratchFolder scratch, ScratchFolder::Create());
+// Names the flag that a file came from.
+Status OfJsonFlag(const Status& status) {
+  if (status) return {};
+  return Fail(status.error().code, "--json {}", status.error().message);
+}
+
+int Interrupted(const Interruption& interruption, const char* when) {
+  std::fprintf(stderr, "tandem demo: interrupted %s\n", when);
+  return interruption.exit_code();
+}
+
+Result<int> RunDemo(const DemoOptions& options, const ScratchFolder& scratch, Interruption& interruption) {
+  const MonotonicTime start = RealClock::Instance().Now();
   TANDEM_TRY(LayOutSamples(options.samples, options.models, scratch.path()));
   ServeOptions serve;
   serve.model_repository = {scratch.path().string()};
   serve.http_port = serve.grpc_port = serve.metrics_port = 0;
   serve.exit_on_error = true;
   TANDEM_ASSIGN(const std::unique_ptr<Server> server, Server::Start(serve));
-  TANDEM_TRY(server->LoadModels());
+  TANDEM_TRY(LoadModels(*server, interruption));
+  if (interruption.raised()) return Interrupted(interruption, "while the models were loading");
   const int port = server->ports().http;
-  const std::chrono::duration<double> ready = std::chrono::steady_clock::now() - start;
+  const std::chrono::duration<double> ready = RealClock::Instance().Now() - start;
   std::printf("Serving %zu models after %.1f s: REST on 127.0.0.1:%d, gRPC on 127.0.0.1:%d, metrics on 127.0.0.1:%d\n",
               options.models.size(), ready.count(), port, server->ports().grpc, server->ports().metrics);
 
   TANDEM_ASSIGN(const auto client, ApiClient::Connect({.url = std::format("http://127.0.0.1:{}", port)}));
   std::vector<Sample> samples;
   for (const std::string& name : options.models) {
-    TANDEM_ASSIGN(samples.emplace_back(), PrepareSample(*client, name, port));
-    TANDEM_TRY(MeasureAlone(samples.back(), port));
+    TANDEM_ASSIGN(samples.emplace_back(), PrepareSample(*client, name));
+    TANDEM_TRY(MeasureAlone(samples.back(), port, interruption));
+    if (interruption.raised()) return Interrupted(interruption, "before the load began");
   }
-  const loadgen::LoadSpec spec = PlanLoad(samples, options, port);
+  TANDEM_ASSIGN(const loadgen::LoadSpec spec, PlanLoad(samples, options, port));
   std::printf("Poisson arrivals for %.0f s at %.0f %% of the device's time; SLO %.0f ms\n", options.seconds,
-              100 * options.load, std::chrono::duration<double, std::milli>(*spec.models[0].slo).count());
+              100 * options.load, Ms(*spec.models[0].slo));
   DemoView view(options.models);
+  const auto show = [&](const loadgen::LoadProgress& progress) {
+    view.Update(progress);
+    // Whoever read the output has gone.
+    if (std::ferror(stdout) != 0) interruption.Raise(SIGPIPE);
+  };
   TANDEM_ASSIGN(const loadgen::LoadReport report,
-                loadgen::RunLoad(spec, {.on_progress = [&](const loadgen::LoadProgress& p) { view.Update(p); },
-                                        .stop = &interrupted}));
+                loadgen::RunLoad(spec, {.on_progress = show, .stop = &interruption.flag()}));
   view.Summarize(report);
-  TANDEM_TRY(WriteReport(options.json_file, report));
-  return Verdict(report);
+  if (!options.json_file.empty()) {
+    TANDEM_TRY(OfJsonFlag(loadgen::WriteReportFile(options.json_file, loadgen::LoadReportJson(report) + "\n")));
+  }
+  const int verdict = Verdict(report);
+  return interruption.raised() ? interruption.exit_code() : verdict;
+}
+
+Result<int> Demo(const DemoOptions& options) {
+  if (!options.json_file.empty()) TANDEM_TRY(OfJsonFlag(loadgen::CheckReportFile(options.json_file)));
+  ::signal(SIGPIPE, SIG_IGN);
+  Interruption interruption;
+  TANDEM_ASSIGN(const ScratchFolder scratch, ScratchFolder::Create());
+  interruption.BeforeLeavingAtOnce([path = scratch.path()] {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  });
+  return RunDemo(options, scratch, interruption);
 }
 
 }  // namespace
@@ -166,13 +212,12 @@ void AddDemoCommand(CLI::App& app, int& exit_code) {
   command->add_option("--samples", o->samples, "Folder of the sample models")->capture_default_str();
   command->add_option("--json", o->json_file, "Write the report to this file");
   command->footer(
+      "Exits with 1 when a request failed or none was answered.\n"
       "Examples:\n  tandem demo\n  tandem demo --seconds 30 --models squeezenet,densenet121 --json report.json");
   command->callback([o, &exit_code] {
     SetUpLog(LogLevel::kWarning, LogFormat::kText);
     // Each line as it comes, also in a pipe.
     std::setvbuf(stdout, nullptr, _IOLBF, 0);
-    ::signal(SIGINT, [](int) { interrupted = true; });
-    ::signal(SIGTERM, [](int) { interrupted = true; });
     const Result<int> done = Demo(*o);
     if (!done) std::fprintf(stderr, "tandem demo: %s\n", done.error().message.c_str());
     exit_code = done.value_or(kFailed);
