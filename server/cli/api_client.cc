@@ -1,5 +1,6 @@
 #include "server/cli/api_client.h"
 
+#include <charconv>
 #include <string_view>
 
 #include <CLI/CLI.hpp>
@@ -56,6 +57,46 @@ Result<Json::Value> Parse(std::string_view text) {
   return Fail(ErrorCode::kInternal, "the server's answer is not JSON: {}", errors.substr(0, 200));
 }
 
+// How much of a body of `size` bytes is JSON: what the header says, or all of it.
+Result<std::size_t> JsonSize(const std::string& header, std::size_t size) {
+  if (header.empty()) return size;
+  std::size_t length = 0;
+  const auto [end, error] = std::from_chars(header.data(), header.data() + header.size(), length);
+  if (error == std::errc() && end == header.data() + header.size() && length <= size) return length;
+  return Fail(ErrorCode::kInternal, "the server's answer says that {} of its {} bytes are JSON", header, size);
+}
+
+// http://HOST, with a port and a slash if need be. Drogon would take what follows for a part of the name.
+bool IsServerUrl(std::string_view url) {
+  const std::size_t scheme = url.starts_with("http://") ? 7 : url.starts_with("https://") ? 8 : 0;
+  if (scheme == 0) return false;
+  std::string_view host = url.substr(scheme);
+  if (host.ends_with('/')) host.remove_suffix(1);
+  if (host.empty() || host.find_first_of("/?#@ \t\r\n") != std::string_view::npos) return false;
+  const std::size_t colon = host.rfind(':');
+  // In brackets the colons are an IPv6 address.
+  if (colon == std::string_view::npos || (host.ends_with(']') && host.starts_with('['))) return true;
+  const std::string_view port = host.substr(colon + 1);
+  unsigned number = 0;
+  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
+  return colon > 0 && error == std::errc() && end == port.data() + port.size() && number > 0 && number <= 65535;
+}
+
+drogon::HttpRequestPtr PostRequest(const std::string& path, std::string body) {
+  auto request = drogon::HttpRequest::newHttpRequest();
+  request->setMethod(drogon::Post);
+  request->setPathEncode(false);
+  request->setPath(path);
+  request->setContentTypeCode(drogon::CT_APPLICATION_OCTET_STREAM);
+  request->setBody(std::move(body));
+  return request;
+}
+
+Result<Json::Value> JsonOf(Result<MixedAnswer> answer) {
+  if (!answer) return std::unexpected(std::move(answer).error());
+  return std::move(answer->json);
+}
+
 }  // namespace
 
 struct ApiClient::Connection {
@@ -63,16 +104,22 @@ struct ApiClient::Connection {
   trantor::EventLoopThread loop;
   drogon::HttpClientPtr client;
 
-  Result<Json::Value> Send(const drogon::HttpRequestPtr& request);
+  Result<MixedAnswer> Send(const drogon::HttpRequestPtr& request);
 };
 
-Result<Json::Value> ApiClient::Connection::Send(const drogon::HttpRequestPtr& request) {
+Result<MixedAnswer> ApiClient::Connection::Send(const drogon::HttpRequestPtr& request) {
   if (!options.token.empty()) request->addHeader("Authorization", "Bearer " + options.token);
   const auto [result, response] = client->sendRequest(request, options.timeout_secs);
   if (result != drogon::ReqResult::Ok) return std::unexpected(ToError(result, options.url));
   const int status = static_cast<int>(response->statusCode());
-  auto json = Parse(response->body());
-  if (status >= 200 && status < 300) return json;
+  const std::string_view body = response->body();
+  TANDEM_ASSIGN(const std::size_t json_size,
+                JsonSize(response->getHeader("inference-header-content-length"), body.size()));
+  auto json = Parse(body.substr(0, json_size));
+  if (status >= 200 && status < 300) {
+    if (!json) return std::unexpected(std::move(json).error());
+    return MixedAnswer{*std::move(json), std::string(body.substr(json_size))};
+  }
   std::string message = "HTTP " + std::to_string(status);
   if (json && json->isObject() && (*json)["error"].isString()) message = (*json)["error"].asString();
   return std::unexpected(Error{CodeOf(status), message});
@@ -83,9 +130,8 @@ ApiClient::ApiClient(std::unique_ptr<Connection> connection) : connection_(std::
 ApiClient::~ApiClient() = default;
 
 Result<std::unique_ptr<ApiClient>> ApiClient::Connect(ClientOptions options) {
-  if (!options.url.starts_with("http://") && !options.url.starts_with("https://")) {
-    return Invalid("--url '{}' must begin with http:// or https://", options.url);
-  }
+  if (!IsServerUrl(options.url))
+    return Invalid("--url '{}' must be http://HOST:PORT or https://HOST:PORT", options.url);
   if (options.url.starts_with("https://") && trantor::utils::tlsBackend() == "None") {
     return Fail(ErrorCode::kUnsupported, "--url '{}': the Drogon library here is built without TLS", options.url);
   }
@@ -107,17 +153,16 @@ Result<Json::Value> ApiClient::Get(const std::string& path) {
   request->setMethod(drogon::Get);
   request->setPathEncode(false);
   request->setPath(path);
-  return connection_->Send(request);
+  return JsonOf(connection_->Send(request));
 }
 
-Result<Json::Value> ApiClient::Post(const std::string& path, std::string body, const Headers& headers) {
-  auto request = drogon::HttpRequest::newHttpRequest();
-  request->setMethod(drogon::Post);
-  request->setPathEncode(false);
-  request->setPath(path);
-  request->setContentTypeCode(drogon::CT_APPLICATION_OCTET_STREAM);
+Result<Json::Value> ApiClient::Post(const std::string& path, std::string body) {
+  return JsonOf(connection_->Send(PostRequest(path, std::move(body))));
+}
+
+Result<MixedAnswer> ApiClient::PostForMixed(const std::string& path, std::string body, const Headers& headers) {
+  const auto request = PostRequest(path, std::move(body));
   for (const auto& [name, value] : headers) request->addHeader(name, value);
-  request->setBody(std::move(body));
   return connection_->Send(request);
 }
 

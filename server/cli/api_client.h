@@ -26,17 +26,26 @@ struct ClientOptions {
 // Adds --url, --token, --timeout and --insecure-tls, with their environment variables.
 void AddClientFlags(CLI::App& command, ClientOptions& options);
 
+// JSON and, if its header says that there is more, the bytes behind it.
+struct MixedAnswer {
+  Json::Value json;
+  std::string bytes;
+};
+
 // A blocking client of the REST API (Drogon's HTTP client on a loop of its own). One thread uses it.
 class ApiClient {
  public:
   using Headers = std::vector<std::pair<std::string, std::string>>;
 
+  // Opens no connection yet. kInvalidArgument: the URL is none.
   [[nodiscard]] static Result<std::unique_ptr<ApiClient>> Connect(ClientOptions options);
   ~ApiClient();
 
   // The JSON of a successful answer; an answer that is an error, or none, is the Error.
   [[nodiscard]] Result<Json::Value> Get(const std::string& path);
-  [[nodiscard]] Result<Json::Value> Post(const std::string& path, std::string body, const Headers& headers = {});
+  [[nodiscard]] Result<Json::Value> Post(const std::string& path, std::string body);
+  // The same for an answer that may go on in binary form after its JSON, as that to an inference does.
+  [[nodiscard]] Result<MixedAnswer> PostForMixed(const std::string& path, std::string body, const Headers& headers);
 
  private:
   struct Connection;

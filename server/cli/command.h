@@ -2,12 +2,19 @@
 
 #include <CLI/CLI.hpp>
 
+#include "api/base/error.h"
+
 namespace tandem::cli {
 
 // Exit codes of every command.
 inline constexpr int kDone = 0;
 inline constexpr int kFailed = 1;
 inline constexpr int kUsage = 2;
+
+// kUsage for a mistake on the command line, the other for what went wrong with it right.
+[[nodiscard]] inline int UsageOr(const Error& error, int otherwise) {
+  return error.code == ErrorCode::kInvalidArgument ? kUsage : otherwise;
+}
 
 // Options of `serve` can stand in a file; CLI11 reads such a file only for the program as a whole, so main() calls
 // this.

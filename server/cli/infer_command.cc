@@ -1,14 +1,16 @@
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
+#include <format>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include <json/writer.h>
-
+#include "api/base/clock.h"
 #include "api/wire/json_text.h"
 #include "server/cli/api_client.h"
 #include "server/cli/command.h"
+#include "server/cli/infer_answer.h"
 #include "server/cli/infer_inputs.h"
 
 namespace tandem::cli {
@@ -23,11 +25,9 @@ struct InferOptions {
   std::vector<std::string> outputs;
   unsigned top = 0;
   double slo_ms = 0;
-  unsigned seed = 0;
+  std::uint32_t seed = 0;
   bool json = false;
 };
-
-constexpr Json::ArrayIndex kShownValues = 8;
 
 // The request in binary form: JSON that describes the inputs, then their bytes.
 struct Message {
@@ -48,7 +48,7 @@ Message BuildMessage(const std::vector<Tensor>& inputs, const std::vector<std::s
   message.json += R"(],"outputs":[)";
   for (const std::string& output : outputs) {
     if (&output != &outputs.front()) message.json += ',';
-    message.json += std::format(R"({{"name":{},"parameters":{{"binary_data":false)", JsonString(output));
+    message.json += std::format(R"({{"name":{},"parameters":{{"binary_data":true)", JsonString(output));
     if (top > 0) message.json += std::format(R"(,"classification":{})", top);
     message.json += "}}";
   }
@@ -56,69 +56,72 @@ Message BuildMessage(const std::vector<Tensor>& inputs, const std::vector<std::s
   return message;
 }
 
-void PrintOutput(const Json::Value& output) {
-  std::string shape;
-  for (const Json::Value& dim : output["shape"]) shape += (shape.empty() ? "" : ",") + dim.asString();
-  std::printf("%s %s [%s]\n ", output["name"].asCString(), output["datatype"].asCString(), shape.c_str());
-  const Json::Value& data = output["data"];
-  const bool text = output["datatype"].asString() == "BYTES";
-  for (Json::ArrayIndex i = 0; i < data.size() && (text || i < kShownValues); ++i) {
-    std::printf("%s%s", text ? (i > 0 ? "\n  " : " ") : " ", data[i].asCString());
-  }
-  if (!text && data.size() > kShownValues) std::printf(" … (%u values)", data.size());
-  std::printf("\n");
+struct Model {
+  std::string path;
+  ModelSignature signature;
+};
+
+Result<Model> Describe(ApiClient& client, const InferOptions& options) {
+  Model model{.path = "/v2/models/" + PathSegment(options.model), .signature = {}};
+  if (!options.version.empty()) model.path += "/versions/" + PathSegment(options.version);
+  TANDEM_ASSIGN(const Json::Value metadata, client.Get(model.path));
+  TANDEM_ASSIGN(model.signature, SignatureFromMetadata(metadata));
+  // A server without that extension has no optional inputs to tell of.
+  if (const auto config = client.Get(model.path + "/config")) MarkOptionalInputs(*config, model.signature);
+  return model;
 }
 
-void Print(const Json::Value& answer, double milliseconds, bool json) {
-  if (json) {
-    Json::StreamWriterBuilder builder;
-    builder["indentation"] = "  ";
-    builder["useSpecialFloats"] = true;
-    std::puts(Json::writeString(builder, answer).c_str());
-    return;
-  }
-  std::printf("%s version %s answered in %.2f ms\n", answer["model_name"].asCString(),
-              answer["model_version"].asCString(), milliseconds);
-  for (Json::Value output : answer["outputs"]) {
-    for (Json::Value& value : output["data"]) value = value.asString();
-    PrintOutput(output);
-  }
-}
-
-Status Infer(const InferOptions& options) {
-  TANDEM_ASSIGN(const auto client, ApiClient::Connect(options.client));
-  std::string path = "/v2/models/" + PathSegment(options.model);
-  if (!options.version.empty()) path += "/versions/" + PathSegment(options.version);
-  TANDEM_ASSIGN(const Json::Value metadata, client->Get(path));
-  TANDEM_ASSIGN(const ModelSignature signature, SignatureFromMetadata(metadata));
-
-  std::vector<InputChoice> choices;
-  for (const std::string& text : options.inputs) {
-    TANDEM_ASSIGN(choices.emplace_back(), ParseInputChoice(text));
-    if (signature.FindInput(choices.back().name) == nullptr) {
-      return Invalid("model '{}' has no input '{}'", options.model, choices.back().name);
-    }
-  }
-  std::vector<ShapeChoice> shapes;
-  for (const std::string& text : options.shapes) {
-    TANDEM_ASSIGN(shapes.emplace_back(), ParseShapeChoice(text));
-  }
-  std::vector<Tensor> inputs;
-  for (const TensorSpec& spec : signature.inputs) {
-    TANDEM_ASSIGN(inputs.emplace_back(), MakeInput(spec, choices, shapes, options.seed));
-  }
+Result<std::vector<std::string>> ChooseOutputs(const InferOptions& options, const ModelSignature& signature) {
   std::vector<std::string> outputs = options.outputs;
+  for (const std::string& name : outputs) {
+    if (signature.FindOutput(name) == nullptr) return Invalid("--output: the model has no output '{}'", Excerpt(name));
+  }
   if (outputs.empty()) {
     for (const TensorSpec& spec : signature.outputs) outputs.push_back(spec.name);
   }
-  Message message = BuildMessage(inputs, outputs, options.top);
+  return outputs;
+}
+
+// Sends the request and prints the answer.
+Status Ask(ApiClient& client, const Model& model, const Message& message, const InferOptions& options) {
   ApiClient::Headers headers = {{"Inference-Header-Content-Length", std::to_string(message.json.size())}};
   if (options.slo_ms > 0) headers.emplace_back("X-SLO-Ms", std::format("{}", options.slo_ms));
-  const auto start = std::chrono::steady_clock::now();
-  TANDEM_ASSIGN(const Json::Value answer, client->Post(path + "/infer", message.json + message.bytes, headers));
-  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
-  Print(answer, took.count(), options.json);
+  const MonotonicTime start = RealClock::Instance().Now();
+  TANDEM_ASSIGN(const MixedAnswer answer,
+                client.PostForMixed(model.path + "/infer", message.json + message.bytes, headers));
+  const std::chrono::duration<double, std::milli> took = RealClock::Instance().Now() - start;
+  TANDEM_ASSIGN(const std::vector<Tensor> outputs, OutputsOf(answer));
+  if (options.json) {
+    std::puts(AnswerAsJson(answer.json, outputs).c_str());
+    return {};
+  }
+  std::printf("%s version %s answered in %.2f ms\n", answer.json["model_name"].asCString(),
+              answer.json["model_version"].asCString(), took.count());
+  for (const Tensor& output : outputs) std::puts(OutputAsText(output).c_str());
   return {};
+}
+
+int Complain(const Error& error, int exit_code) {
+  std::fprintf(stderr, "tandem infer: %s\n", error.message.c_str());
+  return exit_code;
+}
+
+// A mistake on the command line is told before the server is asked anything, where that is possible; what the server
+// refuses is no mistake of the command line's form.
+int Infer(const InferOptions& options) {
+  auto choices = ParseChoices(options.inputs, options.shapes);
+  if (!choices) return Complain(choices.error(), kUsage);
+  auto client = ApiClient::Connect(options.client);
+  if (!client) return Complain(client.error(), UsageOr(client.error(), kFailed));
+  if (const Status read = ReadFiles(*choices); !read) return Complain(read.error(), kFailed);
+  const auto model = Describe(**client, options);
+  if (!model) return Complain(model.error(), kFailed);
+  const auto inputs = MakeInputs(model->signature, *choices, options.seed);
+  if (!inputs) return Complain(inputs.error(), UsageOr(inputs.error(), kFailed));
+  const auto outputs = ChooseOutputs(options, model->signature);
+  if (!outputs) return Complain(outputs.error(), kUsage);
+  const Status asked = Ask(**client, *model, BuildMessage(*inputs, *outputs, options.top), options);
+  return asked ? kDone : Complain(asked.error(), kFailed);
 }
 
 }  // namespace
@@ -128,25 +131,21 @@ void AddInferCommand(CLI::App& app, int& exit_code) {
   auto o = std::make_shared<InferOptions>();
   command->add_option("model", o->model, "The model")->required();
   command->add_option("--model-version", o->version, "Its version; the newest by default");
-  command->add_option("-i,--input", o->inputs, "NAME=@FILE.npy or NAME=JSON; inputs not given are random");
-  command->add_option("--shape", o->shapes, "NAME:D,D,… for a random input with variable dimensions");
+  command->add_option("-i,--input", o->inputs, "NAME=@FILE.npy or NAME=JSON; of the others, those needed are random");
+  command->add_option("--shape", o->shapes, "NAME:D,D,…: of a random input, or of a flat list");
   command->add_option("-o,--output", o->outputs, "Only these outputs");
-  command->add_option("--top", o->top, "Print the N largest classes");
-  command->add_option("--slo-ms", o->slo_ms, "Deadline of the request")->check(CLI::Range(0.0, 86400000.0));
-  command->add_option("--seed", o->seed, "Seed of random inputs");
+  command->add_option("--top", o->top, "Print the N largest classes")->check(CLI::PositiveNumber);
+  command->add_option("--slo-ms", o->slo_ms, "Deadline of the request")->check(CLI::Range(0.001, 86400000.0));
+  command->add_option("--seed", o->seed, "Seed of random inputs")->capture_default_str();
   command->add_flag("--json", o->json, "Print the whole answer as JSON");
   AddClientFlags(*command, o->client);
   command->footer(
       "Examples:\n"
       "  tandem infer squeezenet --top 3\n"
       "  tandem infer squeezenet --input data_0=@image.npy\n"
+      "  tandem infer add --input 'a=[1, 2, 3, 4]' --shape b:1,4\n"
       "  tandem infer text --input 'x=[\"hello\"]' --slo-ms 50");
-  command->callback([o, &exit_code] {
-    const Status done = Infer(*o);
-    if (done) return;
-    std::fprintf(stderr, "tandem infer: %s\n", done.error().message.c_str());
-    exit_code = kFailed;
-  });
+  command->callback([o, &exit_code] { exit_code = Infer(*o); });
 }
 
 }  // namespace tandem::cli

@@ -2,15 +2,22 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <ranges>
+#include <span>
+#include <string_view>
 #include <utility>
 
 #include <json/reader.h>
+#include <json/writer.h>
 
+#include "api/wire/json_text.h"
 #include "api/wire/npy.h"
 #include "loadgen/infer_request_bytes.h"
+#include "server/cli/tensor_text.h"
 
 namespace tandem::cli {
 namespace {
@@ -39,6 +46,17 @@ void AppendValue(T value, std::string& out) {
   out.append(reinterpret_cast<const char*>(&value), sizeof(value));
 }
 
+bool FitsFp32(const Json::Value& v) {
+  return v.isNumeric() && std::abs(v.asDouble()) <= std::numeric_limits<float>::max();
+}
+
+std::string JsonText(const Json::Value& value) {
+  Json::StreamWriterBuilder builder;
+  builder["indentation"] = "";
+  builder["emitUTF8"] = true;
+  return Json::writeString(builder, value);
+}
+
 // One element in the binary layout. False: the JSON value does not fit the type.
 bool AppendJson(const Json::Value& v, DataType type, std::string& out) {
   const auto integer = [&]<typename T>(T) {
@@ -64,8 +82,17 @@ bool AppendJson(const Json::Value& v, DataType type, std::string& out) {
     case DataType::kInt16: return integer(std::int16_t{});
     case DataType::kInt32: return integer(std::int32_t{});
     case DataType::kInt64: return integer(std::int64_t{});
+    case DataType::kFp16:
+      // Beyond the largest FP16 by half a step or more.
+      if (!v.isNumeric() || std::abs(v.asDouble()) >= 65520) return false;
+      AppendValue(ToFp16(v.asFloat()), out);
+      return true;
+    case DataType::kBf16:
+      if (!FitsFp32(v)) return false;
+      AppendValue(ToBf16(v.asFloat()), out);
+      return true;
     case DataType::kFp32:
-      if (!v.isNumeric()) return false;
+      if (!FitsFp32(v)) return false;
       AppendValue(v.asFloat(), out);
       return true;
     case DataType::kFp64:
@@ -76,19 +103,8 @@ bool AppendJson(const Json::Value& v, DataType type, std::string& out) {
       if (!v.isString()) return false;
       AppendBytesElement(v.asString(), out);
       return true;
-    case DataType::kFp16:
-    case DataType::kBf16: return false;
   }
   return false;
-}
-
-Status AppendLeaves(const Json::Value& value, const TensorSpec& spec, std::string& out) {
-  if (!value.isArray()) {
-    if (AppendJson(value, spec.type, out)) return {};
-    return Invalid("--input {}: a value does not fit {}", spec.name, DataTypeName(spec.type));
-  }
-  for (const Json::Value& element : value) TANDEM_TRY(AppendLeaves(element, spec, out));
-  return {};
 }
 
 Shape NestedShape(const Json::Value& value) {
@@ -100,23 +116,124 @@ Shape NestedShape(const Json::Value& value) {
   return shape;
 }
 
-Result<Tensor> FromJson(const InputChoice& choice, const TensorSpec& spec) {
-  Json::CharReaderBuilder builder;
-  const std::unique_ptr<Json::CharReader> reader(builder.newCharReader());
-  Json::Value value;
-  std::string errors;
-  if (!reader->parse(choice.value.data(), choice.value.data() + choice.value.size(), &value, &errors)) {
-    return Invalid("--input {}: '{}' is neither @FILE nor JSON", choice.name, choice.value.substr(0, 100));
+// `shape` is what lists at this depth and below must be like.
+Status AppendLeaves(const Json::Value& value, std::span<const std::int64_t> shape, const TensorSpec& spec,
+                    std::string& out) {
+  if (shape.empty()) {
+    if (!value.isArray() && AppendJson(value, spec.type, out)) return {};
+    return Invalid("--input {}: the value {} does not fit {}", spec.name, Excerpt(JsonText(value)),
+                   DataTypeName(spec.type));
   }
+  if (!value.isArray() || value.size() != shape.front()) {
+    return Invalid("--input {}: its lists are not all of the same length", spec.name);
+  }
+  for (const Json::Value& element : value) TANDEM_TRY(AppendLeaves(element, shape.subspan(1), spec, out));
+  return {};
+}
+
+// The shape for `count` values in one flat list: the first variable dimension takes what the others leave.
+Result<Shape> ShapeOfFlatList(const TensorSpec& spec, std::int64_t count) {
+  Shape shape = spec.shape;
+  std::int64_t* free = nullptr;
+  for (std::int64_t& dim : shape) {
+    if (dim >= 0) continue;
+    if (free == nullptr) free = &dim;
+    dim = 1;
+  }
+  TANDEM_ASSIGN(const std::int64_t each, ElementCount(shape));
+  if (free != nullptr && each > 0 && count % each == 0) {
+    *free = count / each;
+    return shape;
+  }
+  if (count == each) return shape;
+  return Invalid("--input {}: {} values do not fill {}", spec.name, count, ShapeText(spec.shape));
+}
+
+Result<Tensor> FromJson(const InputChoice& choice, const TensorSpec& spec, const ShapeChoice* said) {
+  Tensor tensor{.name = spec.name, .type = spec.type, .shape = NestedShape(choice.json), .data = {}};
   std::string bytes;
-  TANDEM_TRY(AppendLeaves(value, spec, bytes));
-  Tensor tensor{.name = spec.name, .type = spec.type, .shape = NestedShape(value), .data = Copy(bytes)};
-  // A flat list is enough where the other dimensions are known.
-  if (tensor.shape.size() < spec.shape.size()) {
+  TANDEM_TRY(AppendLeaves(choice.json, tensor.shape, spec, bytes));
+  TANDEM_ASSIGN(const std::int64_t count, ElementCount(tensor.shape));
+  tensor.data = Copy(bytes);
+  if (said != nullptr) {
+    TANDEM_ASSIGN(const std::int64_t wanted, ElementCount(said->shape));
+    if (wanted != count) {
+      return Invalid("--shape {} asks for {} values, --input gives {}", spec.name, wanted, count);
+    }
+    tensor.shape = said->shape;
+  } else if (tensor.shape.size() <= 1 && tensor.shape.size() < spec.shape.size()) {
+    TANDEM_ASSIGN(tensor.shape, ShapeOfFlatList(spec, count));
+  } else if (tensor.shape.size() < spec.shape.size()) {
     tensor.shape.insert(tensor.shape.begin(), spec.shape.size() - tensor.shape.size(), 1);
   }
   TANDEM_TRY(CheckTensorData(tensor));
   return tensor;
+}
+
+Result<InputChoice> ParseInputChoice(const std::string& text) {
+  const auto equals = text.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    return Invalid("--input '{}' must be NAME=@FILE or NAME=JSON", Excerpt(text));
+  }
+  InputChoice choice{.name = text.substr(0, equals), .file = {}, .json = {}, .read = {}};
+  const std::string value = text.substr(equals + 1);
+  if (value.starts_with('@')) {
+    choice.file = value.substr(1);
+    if (choice.file.empty()) return Invalid("--input {}: no file after @", choice.name);
+    return choice;
+  }
+  Json::CharReaderBuilder builder;
+  const std::unique_ptr<Json::CharReader> reader(builder.newCharReader());
+  std::string errors;
+  // Its own check first: the reader throws on text that is nested too deep.
+  if (!CheckJson(value) || !reader->parse(value.data(), value.data() + value.size(), &choice.json, &errors)) {
+    return Invalid("--input {}: '{}' is neither @FILE nor JSON", choice.name, Excerpt(value));
+  }
+  return choice;
+}
+
+Result<ShapeChoice> ParseShapeChoice(const std::string& text) {
+  const auto colon = text.rfind(':');
+  if (colon == std::string::npos || colon == 0) return Invalid("--shape '{}' must be NAME:D,D,…", Excerpt(text));
+  ShapeChoice choice{.name = text.substr(0, colon), .shape = {}};
+  for (const auto part : std::views::split(std::string_view(text).substr(colon + 1), ',')) {
+    std::int64_t dim = -1;
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), dim);
+    if (error != std::errc() || end != part.data() + part.size() || dim < 0) {
+      return Invalid("--shape '{}' must be NAME:D,D,…", Excerpt(text));
+    }
+    choice.shape.push_back(dim);
+  }
+  if (choice.shape.empty()) return Invalid("--shape '{}' must be NAME:D,D,…", Excerpt(text));
+  return choice;
+}
+
+template <typename Choice>
+const Choice* Find(const std::vector<Choice>& choices, const std::string& name) {
+  const auto found = std::ranges::find(choices, name, &Choice::name);
+  return found == choices.end() ? nullptr : &*found;
+}
+
+// Every name of the command line must be one of the model's.
+template <typename Choice>
+Status CheckNames(const char* flag, const std::vector<Choice>& choices, const ModelSignature& signature) {
+  for (const Choice& choice : choices) {
+    if (signature.FindInput(choice.name) != nullptr) continue;
+    std::string known;
+    for (const TensorSpec& spec : signature.inputs) known += (known.empty() ? "" : ", ") + spec.name;
+    return Invalid("{}: the model has no input '{}'; it has: {}", flag, Excerpt(choice.name), known);
+  }
+  return {};
+}
+
+Result<Tensor> RandomInput(const TensorSpec& spec, const ShapeChoice* said, std::uint64_t seed) {
+  TensorSpec concrete = spec;
+  concrete.optional = false;
+  for (std::int64_t& dim : concrete.shape) dim = dim < 0 ? 1 : dim;
+  if (said != nullptr) concrete.shape = said->shape;
+  TANDEM_ASSIGN(std::vector<Tensor> random,
+                loadgen::RandomInputs({.inputs = {concrete}, .outputs = {}}, {.seed = seed}));
+  return std::move(random.front());
 }
 
 }  // namespace
@@ -128,47 +245,63 @@ Result<ModelSignature> SignatureFromMetadata(const Json::Value& metadata) {
   return signature;
 }
 
-Result<InputChoice> ParseInputChoice(const std::string& text) {
-  const auto equals = text.find('=');
-  if (equals == std::string::npos || equals == 0) return Invalid("--input '{}' must be NAME=@FILE or NAME=JSON", text);
-  return InputChoice{text.substr(0, equals), text.substr(equals + 1)};
+void MarkOptionalInputs(const Json::Value& config, ModelSignature& signature) {
+  if (!config.isObject() || !config["input"].isArray()) return;
+  for (const Json::Value& input : config["input"]) {
+    if (!input.isObject() || !input["optional"].isBool() || !input["optional"].asBool()) continue;
+    for (TensorSpec& spec : signature.inputs) spec.optional = spec.optional || spec.name == input["name"].asString();
+  }
 }
 
-Result<ShapeChoice> ParseShapeChoice(const std::string& text) {
-  const auto colon = text.rfind(':');
-  ShapeChoice choice{.name = text.substr(0, colon), .shape = {}};
-  if (colon != std::string::npos) {
-    for (const auto part : std::views::split(std::string_view(text).substr(colon + 1), ',')) {
-      std::int64_t dim = -1;
-      const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), dim);
-      if (error != std::errc() || end != part.data() + part.size() || dim < 0) {
-        return Invalid("--shape '{}' must be NAME:D,D,…", text);
-      }
-      choice.shape.push_back(dim);
+Result<InferChoices> ParseChoices(const std::vector<std::string>& inputs, const std::vector<std::string>& shapes) {
+  InferChoices choices;
+  for (const std::string& text : inputs) {
+    TANDEM_ASSIGN(InputChoice choice, ParseInputChoice(text));
+    if (Find(choices.inputs, choice.name) != nullptr) return Invalid("--input {} is given twice", choice.name);
+    choices.inputs.push_back(std::move(choice));
+  }
+  for (const std::string& text : shapes) {
+    TANDEM_ASSIGN(ShapeChoice choice, ParseShapeChoice(text));
+    if (Find(choices.shapes, choice.name) != nullptr) return Invalid("--shape {} is given twice", choice.name);
+    const InputChoice* input = Find(choices.inputs, choice.name);
+    if (input != nullptr && !input->file.empty()) {
+      return Invalid("--shape {}: the file '{}' has a shape of its own", choice.name, input->file);
+    }
+    choices.shapes.push_back(std::move(choice));
+  }
+  return choices;
+}
+
+Status ReadFiles(InferChoices& choices) {
+  for (InputChoice& choice : choices.inputs) {
+    if (choice.file.empty()) continue;
+    auto tensor = ReadNpy(choice.file);
+    if (!tensor) return Fail(ErrorCode::kNotFound, "--input {}: {}", choice.name, tensor.error().message);
+    choice.read = *std::move(tensor);
+    choice.read->name = choice.name;
+  }
+  return {};
+}
+
+Result<std::vector<Tensor>> MakeInputs(const ModelSignature& signature, const InferChoices& choices,
+                                       std::uint32_t seed) {
+  TANDEM_TRY(CheckNames("--input", choices.inputs, signature));
+  TANDEM_TRY(CheckNames("--shape", choices.shapes, signature));
+  std::vector<Tensor> inputs;
+  std::uint64_t index = 0;
+  for (const TensorSpec& spec : signature.inputs) {
+    const std::uint64_t own_seed = (std::uint64_t{seed} << 32) + index++;
+    const ShapeChoice* shape = Find(choices.shapes, spec.name);
+    if (const InputChoice* choice = Find(choices.inputs, spec.name); choice == nullptr) {
+      if (spec.optional && shape == nullptr) continue;
+      TANDEM_ASSIGN(inputs.emplace_back(), RandomInput(spec, shape, own_seed));
+    } else if (choice->read) {
+      inputs.push_back(*choice->read);
+    } else {
+      TANDEM_ASSIGN(inputs.emplace_back(), FromJson(*choice, spec, shape));
     }
   }
-  if (choice.shape.empty()) return Invalid("--shape '{}' must be NAME:D,D,…", text);
-  return choice;
-}
-
-Result<Tensor> MakeInput(const TensorSpec& spec, const std::vector<InputChoice>& choices,
-                         const std::vector<ShapeChoice>& shapes, unsigned seed) {
-  if (const auto choice = std::ranges::find(choices, spec.name, &InputChoice::name); choice != choices.end()) {
-    if (!choice->value.starts_with('@')) return FromJson(*choice, spec);
-    TANDEM_ASSIGN(Tensor tensor, ReadNpy(choice->value.substr(1)));
-    tensor.name = spec.name;
-    return tensor;
-  }
-  Shape shape = spec.shape;
-  for (std::int64_t& dim : shape) dim = dim < 0 ? 1 : dim;
-  if (const auto said = std::ranges::find(shapes, spec.name, &ShapeChoice::name); said != shapes.end()) {
-    shape = said->shape;
-  }
-  TensorSpec concrete = spec;
-  concrete.shape = std::move(shape);
-  TANDEM_ASSIGN(std::vector<Tensor> random,
-                loadgen::RandomInputs({.inputs = {concrete}, .outputs = {}}, {.seed = seed}));
-  return std::move(random.front());
+  return inputs;
 }
 
 }  // namespace tandem::cli

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,12 +13,17 @@
 
 namespace tandem::cli {
 
-// The inputs and outputs in a model's metadata answer.
+// The inputs and outputs in a model's metadata answer. Metadata does not say which inputs are optional.
 [[nodiscard]] Result<ModelSignature> SignatureFromMetadata(const Json::Value& metadata);
+// Marks those that the model's configuration calls so.
+void MarkOptionalInputs(const Json::Value& config, ModelSignature& signature);
 
+// What the command line says of one input.
 struct InputChoice {
   std::string name;
-  std::string value;  // "@file.npy", or JSON: [1, 2, 3], "text".
+  std::string file;            // "@file.npy"; else
+  Json::Value json;            // [1, 2, 3], "text".
+  std::optional<Tensor> read;  // The file, once ReadFiles() was called.
 };
 
 struct ShapeChoice {
@@ -24,13 +31,22 @@ struct ShapeChoice {
   Shape shape;
 };
 
-// "x=@file.npy" and "x:1,3,224,224".
-[[nodiscard]] Result<InputChoice> ParseInputChoice(const std::string& text);
-[[nodiscard]] Result<ShapeChoice> ParseShapeChoice(const std::string& text);
+struct InferChoices {
+  std::vector<InputChoice> inputs;
+  std::vector<ShapeChoice> shapes;
+};
 
-// The tensor for one input: from its choice, else random values from `seed`.
-// Variable dimensions are 1 unless `shapes` says otherwise.
-[[nodiscard]] Result<Tensor> MakeInput(const TensorSpec& spec, const std::vector<InputChoice>& choices,
-                                       const std::vector<ShapeChoice>& shapes, unsigned seed);
+// "x=@file.npy" or "x=[1,2]", and "x:1,3,224,224". kInvalidArgument also for a name that is given twice.
+[[nodiscard]] Result<InferChoices> ParseChoices(const std::vector<std::string>& inputs,
+                                                const std::vector<std::string>& shapes);
+
+// Reads the files that the choices name. A file that is missing or no array is kNotFound.
+[[nodiscard]] Status ReadFiles(InferChoices& choices);
+
+// The inputs to send: those chosen, and random ones from `seed`, different for each input, in place of the others that
+// the model needs. Variable dimensions of random inputs are 1 unless a shape is given. kInvalidArgument: a choice does
+// not fit the model.
+[[nodiscard]] Result<std::vector<Tensor>> MakeInputs(const ModelSignature& signature, const InferChoices& choices,
+                                                     std::uint32_t seed);
 
 }  // namespace tandem::cli

@@ -67,9 +67,19 @@ Status Show(ApiClient& client, const ModelsOptions& options) {
   return {};
 }
 
+// In JSON: what the index says of the model afterwards, as `list --json` does.
 Status Change(ApiClient& client, const ModelsOptions& options, const char* what) {
   TANDEM_TRY(client.Post("/v2/repository/models/" + PathSegment(options.model) + "/" + what, "{}"));
-  std::printf("%s: %sed\n", options.model.c_str(), what);
+  if (!options.json) {
+    std::printf("%s: %sed\n", options.model.c_str(), what);
+    return {};
+  }
+  TANDEM_ASSIGN(const Json::Value index, client.Post("/v2/repository/index", ""));
+  Json::Value entries(Json::arrayValue);
+  for (const Json::Value& entry : index) {
+    if (entry["name"].asString() == options.model) entries.append(entry);
+  }
+  std::puts(Pretty(entries).c_str());
   return {};
 }
 
@@ -80,7 +90,7 @@ int Run(const ModelsOptions& options, const Action& action) {
   const Status done = client ? action(**client, options) : Status(std::unexpected(client.error()));
   if (done) return kDone;
   std::fprintf(stderr, "tandem models: %s\n", done.error().message.c_str());
-  return kFailed;
+  return client ? kFailed : UsageOr(done.error(), kFailed);
 }
 
 }  // namespace
@@ -93,19 +103,25 @@ void AddModelsCommand(CLI::App& app, int& exit_code) {
       "  tandem models list\n"
       "  tandem models show squeezenet --json\n"
       "  tandem models load squeezenet      (a server in explicit mode)");
-  const auto add = [&](const char* name, const char* help, bool named, Action action) {
+  const auto add = [&](const char* name, const char* help, const char* examples, bool named, Action action) {
     CLI::App* command = models->add_subcommand(name, help);
     auto options = std::make_shared<ModelsOptions>();
     if (named) command->add_option("model", options->model, "The model")->required();
     command->add_flag("--json", options->json, "Print JSON");
     AddClientFlags(*command, options->client);
+    command->footer(std::string("Examples:\n") + examples);
     command->callback([options, action = std::move(action), &exit_code] { exit_code = Run(*options, action); });
   };
-  add("list", "The models of the repository and their state", false, List);
-  add("show", "Inputs, outputs and versions of a model", true, Show);
-  add("load", "Load or reload a model", true,
+  add("list", "The models of the repository and their state",
+      "  tandem models list\n  tandem models list --json --url http://127.0.0.1:8000", false, List);
+  add("show", "Inputs, outputs and versions of a model",
+      "  tandem models show squeezenet\n  tandem models show squeezenet --json      (with its configuration)", true,
+      Show);
+  add("load", "Load or reload a model (a server in explicit mode)",
+      "  tandem models load squeezenet\n  tandem models load squeezenet --json      (its state afterwards)", true,
       [](ApiClient& client, const ModelsOptions& options) { return Change(client, options, "load"); });
-  add("unload", "Unload a model", true,
+  add("unload", "Unload a model (a server in explicit mode)",
+      "  tandem models unload squeezenet\n  tandem models unload squeezenet --json    (its state afterwards)", true,
       [](ApiClient& client, const ModelsOptions& options) { return Change(client, options, "unload"); });
 }
 

@@ -1,10 +1,14 @@
 """The commands that a person types, against a server that runs."""
 import json
+import os
+import signal
+import subprocess
+import tempfile
 
 import numpy as np
 
 import models
-from tandem_server import SharedServerTest, tandem
+from tandem_server import BINARY, PATIENCE, SharedServerTest, tandem, until
 
 COMMANDS = [(), ("serve", ), ("demo", ), ("models", ), ("models", "list"), ("models", "show"), ("models", "load"),
             ("models", "unload"), ("infer", ), ("doctor", ), ("version", )]
@@ -19,6 +23,14 @@ class Cli(SharedServerTest):
             models.place(repository, name, getattr(models, name)())
         models.place(repository, "spare näme", models.bias(2))
         models.place(repository, "text", models.identity("BYTES", ["n"]))
+        models.place(repository, "half", models.identity("FP16"))
+        models.place(repository, "cube", models.identity("FP32", [1, 2, 2, 2]))
+        models.place(repository,
+                     "optional",
+                     models.optional_bias(),
+                     config="""
+            input { name: "x" data_type: TYPE_FP32 dims: [-1, 4] }
+            input { name: "bias" data_type: TYPE_FP32 dims: 4 optional: true }""")
         models.place(repository, "squeezenet", models.LIGHT_MODELS / "light_squeezenet.onnx")
         models.place(repository, "broken", models.bias()).write_bytes(b"nonsense")
 
@@ -32,18 +44,30 @@ class Cli(SharedServerTest):
         for command in COMMANDS:
             done = tandem(*command, "--help")
             self.assertEqual((done.returncode, done.stderr), (0, ""), command)
-            if len(command) < 2:
-                self.assertIn("xample", done.stdout, command)
+            self.assertIn("xample", done.stdout, command)
         self.assertIn("--model-repository", tandem("serve", "--help").stdout)
 
-    def test_wrong_usage_exits_with_2(self):
+    def test_wrong_usage_exits_with_2_before_any_server_is_asked(self):
+        nowhere = ("--url", "http://127.0.0.1:1")
         for arguments in ((), ("nonsense", ), ("--nonsense", ), ("infer", ), ("models", ), ("models", "nonsense"),
                           ("models", "show"), ("infer", "bias", "--nonsense"), ("version", "extra"),
-                          ("infer", "bias", "--timeout", "-1"), ("demo", "--seconds", "0"), ("infer", "bias",
-                                                                                             "--slo-ms", "-1")):
+                          ("infer", "bias", "--timeout", "-1"), ("demo", "--seconds", "0"), ("infer", "bias", "--top", "0"),
+                          ("infer", "bias", "--slo-ms", "-1"), ("infer", "bias", "--slo-ms", "0")):
             done = tandem(*arguments)
             self.assertEqual(done.returncode, 2, f"{arguments}: {done.stdout} {done.stderr}")
             self.assertTrue(done.stderr or done.stdout)
+        for arguments in (("--input", "foo"), ("--input", "x=[1"), ("--input", "x="), ("--input", "=1"),
+                          ("--input", "x=" + "[" * 5000), ("--input", "x=1", "--input", "x=2"), ("--shape", "x"),
+                          ("--shape", "x:1,a"), ("--shape", "x:-1"), ("--shape", "x:1", "--shape", "x:2")):
+            done = tandem("infer", "bias", *arguments, *nowhere)
+            self.assertEqual(done.returncode, 2, f"{arguments}: {done.stderr}")
+            self.assertIn(arguments[0], done.stderr)
+        for url in ("nonsense", "ftp://localhost", "http://", "http://localhost:", "http://localhost:99999", "http://:8000",
+                    "http://localhost:8000/v2"):
+            for command in (("models", "list"), ("infer", "bias")):
+                done = tandem(*command, "--url", url)
+                self.assertEqual(done.returncode, 2, f"{url}: {done.stderr}")
+                self.assertIn("--url", done.stderr)
 
     def test_version_and_doctor(self):
         self.assertRegex(tandem("version").stdout, r"^tandem \d+\.\d+\.\d+\n$")
@@ -63,7 +87,8 @@ class Cli(SharedServerTest):
         self.assertIn("ONNX", rows["broken"])
         entries = json.loads(self.run_command("models", "list", "--json"))
         self.assertEqual({entry["name"] for entry in entries},
-                         {"bias", "add_sub", "reciprocal", "spare näme", "text", "squeezenet", "broken"})
+                         {"bias", "add_sub", "reciprocal", "spare näme", "text", "half", "cube", "optional", "squeezenet",
+                          "broken"})
 
     def test_shows_a_model(self):
         text = self.run_command("models", "show", "add_sub")
@@ -80,6 +105,9 @@ class Cli(SharedServerTest):
         self.assertEqual(self.server.call("GET", "/v2/models/spare%20n%C3%A4me/ready").status, 200)
         self.assertIn("ONNX", self.run_command("models", "load", "broken", code=1))
         self.assertIn("missing", self.run_command("models", "load", "missing", code=1))
+        for action, state in (("unload", "UNAVAILABLE"), ("load", "READY")):
+            (entry, ) = json.loads(self.run_command("models", action, "spare näme", "--json"))
+            self.assertEqual((entry["name"], entry["version"], entry["state"]), ("spare näme", "1", state))
 
     def test_infers_from_random_inputs(self):
         text = self.run_command("infer", "squeezenet", "--top", "3")
@@ -88,6 +116,22 @@ class Cli(SharedServerTest):
         self.assertEqual(json.loads(again[0])["outputs"], json.loads(again[1])["outputs"])
         shaped = json.loads(self.run_command("infer", "bias", "--shape", "x:3,4", "--json"))
         self.assertEqual(shaped["outputs"][0]["shape"], [3, 4])
+        differences = json.loads(self.run_command("infer", "add_sub", "--output", "difference", "--json"))
+        self.assertTrue(any(differences["outputs"][0]["data"]), "both inputs have the same values")
+
+    def test_half_precision(self):
+        given = self.run_command("infer", "half", "--input", "x=[[1.5, -2, 65504, 0.1]]")
+        self.assertIn("FP16 [1,4]\n  1.5 -2 65504 0.099975586\n", given)
+        answer = json.loads(self.run_command("infer", "half", "--shape", "x:2,3", "--json"))
+        (output, ) = answer["outputs"]
+        self.assertEqual((output["datatype"], output["shape"], len(output["data"])), ("FP16", [2, 3], 6))
+
+    def test_optional_inputs_are_left_out_unless_given(self):
+        answer = json.loads(self.run_command("infer", "optional", "--input", "x=[0, 0, 0, 0]", "--json"))
+        self.assertEqual(answer["outputs"][0]["data"], [1, 2, 3, 4])
+        answer = json.loads(
+            self.run_command("infer", "optional", "--input", "x=[0, 0, 0, 0]", "--input", "bias=[5, 6, 7, 8]", "--json"))
+        self.assertEqual(answer["outputs"][0]["data"], [5, 6, 7, 8])
 
     def test_infers_from_files(self):
         random = np.random.default_rng(3)
@@ -117,10 +161,17 @@ class Cli(SharedServerTest):
         self.assertEqual(answer["outputs"][0]["data"], [2, 3, 4, 5.5])
         self.assertIn("hello", self.run_command("infer", "text", "--input", 'x=["hello", "wörld"]'))
         self.run_command("infer", "reciprocal", "--input", "x=[0, 1, 2, 4]")
-        self.assertIn("'z'", self.run_command("infer", "bias", "--input", "z=[1]", code=1))
-        for wrong in ("x=[1", "x=", "=1", "x", "x=[[1, 2], [3]]", "x=[1, 2, 3, 4, 5]", "x={}", 'x=["a", "b", "c", "d"]',
-                      "x=" + "[" * 5000):
-            self.run_command("infer", "bias", "--input", wrong, code=1)
+        answer = json.loads(self.run_command("infer", "cube", "--input", "x=[1, 2, 3, 4, 5, 6, 7, 8]", "--json"))
+        self.assertEqual((answer["outputs"][0]["shape"], answer["outputs"][0]["data"]), ([1, 2, 2, 2], [*range(1, 9)]))
+        self.assertIn("  0.1 1e-10 16777216 -3\n",
+                      self.run_command("infer", "cube", "--input", "x=[0.1,1e-10,16777216,-3,0,0,0,0]").replace(
+                          " 0 0 0 0", ""))
+        self.assertIn("'z'", self.run_command("infer", "bias", "--input", "z=[1]", code=2))
+        self.assertIn("'z'", self.run_command("infer", "bias", "--shape", "z:1", code=2))
+        self.assertIn("'z'", self.run_command("infer", "bias", "--output", "z", code=2))
+        for wrong in ("x=[[1, 2], [3]]", "x=[1, 2, 3, 4, 5]", "x={}", 'x=["a", "b", "c", "d"]'):
+            self.run_command("infer", "bias", "--input", wrong, code=2)
+        self.assertIn("[2,3]", self.run_command("infer", "bias", "--shape", "x:2,3", code=1))
         self.assertIn("missing", self.run_command("infer", "missing", code=1))
         self.assertIn("9", self.run_command("infer", "bias", "--model-version", "9", code=1))
         self.run_command("infer", "bias", "--model-version", "1", "--slo-ms", "60000")
@@ -130,23 +181,57 @@ class Cli(SharedServerTest):
             done = tandem(*arguments, "--url", "http://127.0.0.1:1", "--timeout", "5")
             self.assertEqual(done.returncode, 1)
             self.assertIn("127.0.0.1:1", done.stderr)
-            done = tandem(*arguments, "--url", "nonsense")
-            self.assertIn(done.returncode, (1, 2))
-            self.assertIn("--url", done.stderr)
         done = tandem("models", "list", environment={"TANDEM_URL": f"http://{self.server.http}"})
         self.assertEqual(done.returncode, 0, done.stderr)
 
+    def demo(self, *arguments, **options):
+        return tandem("demo", *arguments, environment={"TMPDIR": str(self.folder)}, timeout=2 * PATIENCE, **options)
+
+    def files(self):
+        return sorted(path.name for path in self.folder.iterdir())
+
     def test_demo_cleans_up(self):
         report = self.folder / "report.json"
-        done = tandem("demo",
-                      "--seconds",
-                      "2",
-                      "--models",
-                      "squeezenet",
-                      "--json",
-                      report,
-                      environment={"TMPDIR": str(self.folder)},
-                      timeout=120)
+        done = self.demo("--seconds", "2", "--models", "squeezenet", "--json", report)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertTrue(json.loads(report.read_text()))
-        self.assertEqual([path.name for path in self.folder.iterdir()], ["report.json"])
+        (model, ) = json.loads(report.read_text())["models"]
+        self.assertGreater(model["ok"], 0)
+        self.assertEqual(self.files(), ["report.json"])
+
+    def test_demo_asks_the_server_to_keep_the_slo(self):
+        # Far more than the device can do: what cannot be answered in time is refused, since the server knows the SLO.
+        report = self.folder / "report.json"
+        self.demo("--seconds", "3", "--load", "8", "--models", "squeezenet", "--json", report)
+        (model, ) = json.loads(report.read_text())["models"]
+        self.assertGreater(model["rejected"], 0, model)
+        self.assertEqual(model["failed"], 0, model)
+
+    def test_demo_refuses_what_it_cannot_do_at_once(self):
+        done = self.demo("--json", self.folder / "absent" / "report.json")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("absent/report.json", done.stderr)
+        self.assertEqual(done.stdout, "")
+        done = self.demo("--models", "nonsense", "--json", self.folder / "report.json")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("nonsense", done.stderr)
+        self.assertEqual(self.files(), [])
+
+    def test_demo_ends_in_good_order_when_interrupted(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            for when, moment in (("loading", lambda _: bool(self.files())), ("in time", lambda log: "Poisson" in log)):
+                with self.subTest(signal=number.name, when=when):
+                    log = tempfile.TemporaryFile("w+")
+                    process = subprocess.Popen([BINARY, "demo", "--seconds", "60"],
+                                               stdout=log,
+                                               stderr=log,
+                                               env={**os.environ, "TMPDIR": str(self.folder)})
+                    self.addCleanup(process.kill)
+
+                    def text():
+                        return os.pread(log.fileno(), 1 << 20, 0).decode()
+
+                    until(lambda: moment(text()), "the demo is that far")
+                    process.send_signal(number)
+                    self.assertEqual(process.wait(PATIENCE), 128 + number)
+                    self.assertRegex(text(), "(?i)interrupted")
+                    self.assertEqual(self.files(), [])
