@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "profiler/machine.h"
+#include "runtimes/onnx/integer_division.h"
 #include "runtimes/onnx/ort_status.h"
 #include "runtimes/onnx/readable_text.h"
 
@@ -87,6 +88,7 @@ Result<std::shared_ptr<const OrtEnvironment>> OrtEnvironment::Create(std::unique
   if (environment_exists.exchange(true)) {
     return Fail(ErrorCode::kConflict, "this process already has an ONNX Runtime environment");
   }
+  InstallIntegerDivisionGuard();
   std::shared_ptr<OrtEnvironment> environment(new OrtEnvironment(std::move(library), std::move(options.log)));
   TANDEM_TRY(environment->Start(options));
   return environment;

@@ -8,6 +8,7 @@
 
 #include "runtimes/onnx/external_data.h"
 #include "runtimes/onnx/external_weights.h"
+#include "runtimes/onnx/integer_division.h"
 #include "runtimes/onnx/onnx_file.h"
 #include "runtimes/onnx/providers.h"
 #include "runtimes/onnx/readable_text.h"
@@ -68,12 +69,14 @@ Result<OrtPtr<OrtSession>> MakeSession(const OrtEnvironment& environment, const 
   TANDEM_ASSIGN(const ExternalWeights weights,
                 ExternalWeights::Add(environment.api(), folder, file.external, options.get()));
   OrtSession* raw = nullptr;
+  const IntegerDivisionWatch divisions;  // Shape inference and constant folding compute, too.
   OrtStatus* const status =
       environment.api().CreateSession(environment.handle(), spec.model.c_str(), options.get(), &raw);
-  if (const auto failure = TakeFailure(environment.api(), status)) {
-    return std::unexpected(LoadError(*failure, spec.model.string()));
-  }
-  return OrtPtr<OrtSession>(raw, {environment.api().ReleaseSession});
+  const auto failure = TakeFailure(environment.api(), status);
+  OrtPtr<OrtSession> session(raw, {environment.api().ReleaseSession});
+  TANDEM_TRY(divisions.Check(spec.name));
+  if (failure) return std::unexpected(LoadError(*failure, spec.model.string()));
+  return session;
 }
 
 // The first input whose dimension 0 is promised, or may be guessed, to be the output's. -1: none.
@@ -131,7 +134,9 @@ Result<std::vector<Tensor>> OnnxSession::Run(std::span<const Tensor> inputs, std
   try {
     if (cancel.cancelled()) return Fail(ErrorCode::kCancelled, "the request for model '{}' was cancelled", name_);
     TANDEM_ASSIGN(auto slot, TakeSlot());
+    const IntegerDivisionWatch divisions;
     auto result = RunInSlot(*slot, inputs, outputs, cancel);
+    if (const Status divided = divisions.Check(name_); !divided) result = std::unexpected(divided.error());
     ReturnSlot(std::move(slot));
     const bool too_large = !result && result.error().code == ErrorCode::kTooLarge;
     if (too_large || runs_.fetch_add(1, std::memory_order_relaxed) % kRunsPerTrim == kRunsPerTrim - 1) {

@@ -117,6 +117,40 @@ class FilesInLoadCalls(ModelTest):
         self.assertEqual(self.load("spare").status, 200)
 
 
+class Divisions(ModelTest):
+    """What x86-64 answers with a signal that ends the process."""
+    def infer(self, name, datatype, x, z):
+        return self.server.call(
+            "POST", f"/v2/models/{name}/infer", {
+                "inputs": [{"name": key, "shape": [len(data)], "datatype": datatype, "data": data}
+                           for key, data in (("x", x), ("z", z))]
+            })
+
+    def test_integers_divided_by_zero_are_refused(self):
+        for op in ("Div", "Mod"):
+            for datatype, smallest in (("INT32", -2**31), ("INT64", -2**63)):
+                name = f"divide_{op}_{datatype}".lower()
+                models.place(self.repository, name, models.divide(op, datatype))
+                self.addCleanup(shutil.rmtree, self.repository / name)
+                self.assertEqual(self.load(name).status, 200)
+                for x, z in (([6, 6], [2, 0]), ([smallest, 6], [-1, 3])):
+                    self.assertRefused(self.infer(name, datatype, x, z), "divided by zero", status=400, label=name)
+                    answer = self.infer(name, datatype, [6, 7], [2, 3])
+                    self.assertEqual(answer.json()["outputs"][0]["data"], [3, 2] if op == "Div" else [0, 1])
+                self.server.call("POST", f"/v2/repository/models/{name}/unload")
+
+    def test_models_that_divide_by_zero_while_they_load_are_refused(self):
+        folded = (Graph().input("x", "INT64", [1]).output("y", "INT64", [1]).initializer(
+            "a", np.array([1])).initializer("b", np.array([0])).node("Div", ["a", "b"],
+                                                                     ["c"]).node("Add", ["x", "c"], ["y"]))
+        strides = (Graph().input("x", "FP32", [1, 1, 4, 4]).output("y", "FP32", [1, 1, "h", "w"]).initializer(
+            "w", np.ones((1, 1, 1, 1), np.float32)).node("Conv", ["x", "w"], ["y"], strides=[0, 0]))
+        self.addCleanup(shutil.rmtree, self.repository / "divides")
+        for label, graph in (("a constant", folded), ("strides", strides)):
+            write(self.repository / "divides/1/model.onnx", graph)
+            self.assertNotLoaded("divides", label=label)
+
+
 class ExternalData(ModelTest):
     def setUp(self):
         super().setUp()

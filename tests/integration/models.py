@@ -79,6 +79,12 @@ def reciprocal():
     return Graph().input("x", "FP32", [4]).output("y", "FP32", [4]).node("Reciprocal", ["x"], ["y"])
 
 
+def divide(op="Div", datatype="INT32"):
+    """y = x op z over integers [n]: a divisor of 0 is the client's to send."""
+    return (Graph().input("x", datatype, ["n"]).input("z", datatype,
+                                                      ["n"]).output("y", datatype, ["n"]).node(op, ["x", "z"], ["y"]))
+
+
 def gather():
     """y = table[i] for `i` INT64 [n] within 0…3; another index makes the run fail."""
     return (Graph().input("i", "INT64", ["n"]).output("y", "FP32", ["n"]).initializer(
