@@ -12,7 +12,7 @@ namespace tandem {
 namespace {
 
 bool IsCopied(const ExternalTensor& tensor) {
-  return tensor.main_initializer && tensor.byte_size > 0;
+  return tensor.place == TensorPlace::kMainGraph && tensor.byte_size > 0;
 }
 
 }  // namespace

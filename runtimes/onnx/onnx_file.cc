@@ -1,11 +1,10 @@
 #include "runtimes/onnx/onnx_file.h"
 
-#include <algorithm>
-#include <array>
-#include <charconv>
 #include <limits>
+#include <string_view>
 #include <utility>
 
+#include "runtimes/onnx/function_calls.h"
 #include "runtimes/onnx/readable_text.h"
 #include "runtimes/onnx/wire_file.h"
 
@@ -16,11 +15,8 @@ namespace {
 constexpr int kMaxGraphDepth = 32;
 constexpr std::uint64_t kMaxFileSize = std::numeric_limits<std::int32_t>::max();  // Protobuf's own limit.
 constexpr std::size_t kMaxText = 1 << 20;
-constexpr std::size_t kMaxPath = 4096;
-
-// Bits per element by TensorProto.DataType; 0 for strings and unknown types.
-constexpr std::array<int, 24> kElementBits = {0,  32, 8,  8,   16, 16, 32, 64, 0, 8, 16, 64,
-                                              32, 64, 64, 128, 16, 8,  8,  8,  8, 4, 4,  4};
+constexpr std::size_t kMaxOperatorName = 4096;
+constexpr std::uint64_t kMaxTensors = 1'000'000;
 
 // One visit of a whole model. The numbers below are the field numbers of onnx.proto.
 class OnnxWalker {
@@ -32,18 +28,14 @@ class OnnxWalker {
     if (info_.ir_version <= 0) return Invalid("it has no IR version, so it is not an ONNX model");
     if (!has_graph_) return Invalid("it has no graph");
     if (info_.opsets.empty()) return Invalid("it imports no operator set (opset_import)");
+    TANDEM_TRY(CheckFunctionCalls(main_, functions_));
     return std::move(info_);
   }
 
  private:
-  // Calls visit(field) for every field of a message.
   template <typename Visit>
   Status ForEach(WireRange message, Visit visit) {
-    while (!message.empty()) {
-      TANDEM_ASSIGN(const WireField field, file_.Next(message));
-      TANDEM_TRY(visit(field));
-    }
-    return {};
+    return file_.ForEach(message, std::move(visit));
   }
 
   static bool IsBytes(const WireField& field) { return field.kind == WireField::Kind::kBytes; }
@@ -64,7 +56,7 @@ class OnnxWalker {
       switch (field.number) {
         case 2: return TakeText(field, info_.producer);
         case 3: return TakeText(field, producer_version);
-        case 7: TANDEM_TRY(Once(has_graph_, field)); return VisitGraph(field.bytes, 0);
+        case 7: TANDEM_TRY(Once(has_graph_, field)); return VisitGraph(field.bytes, 0, main_);
         case 8: return VisitOpset(field.bytes);
         case 20: return VisitTraining(field.bytes);
         case 25: return VisitFunction(field.bytes);
@@ -77,6 +69,11 @@ class OnnxWalker {
 
   Status TakeText(const WireField& field, std::string& out) {
     TANDEM_ASSIGN(out, file_.Text(field.bytes, kMaxText));
+    return {};
+  }
+
+  Status TakeName(const WireField& field, std::string& out) {
+    TANDEM_ASSIGN(out, file_.Text(field.bytes, kMaxOperatorName));
     return {};
   }
 
@@ -97,179 +94,158 @@ class OnnxWalker {
     return ForEach(message, [&](const WireField& field) -> Status {
       if (!IsBytes(field) || (field.number != 1 && field.number != 2)) return {};
       TANDEM_TRY(Once(field.number == 1 ? initialization : algorithm, field));
-      return VisitGraph(field.bytes, 1);
+      return VisitGraph(field.bytes, 1, main_);
     });
   }
 
   Status VisitFunction(WireRange message) {
-    return ForEach(message, [&](const WireField& field) -> Status {
+    FunctionBody body;
+    std::string name;
+    std::string domain;
+    TANDEM_TRY(ForEach(message, [&](const WireField& field) -> Status {
       if (!IsBytes(field)) return {};
-      if (field.number == 7) return VisitNode(field.bytes, 1);
-      if (field.number == 11) return VisitAttribute(field.bytes, 1);
-      return {};
-    });
+      switch (field.number) {
+        case 1: return TakeName(field, name);
+        case 7: return VisitNode(field.bytes, 1, body);
+        case 9: return Skim(field.bytes);
+        case 10: return TakeName(field, domain);
+        case 11: return VisitAttribute(field.bytes, 1, body);
+        case 12: return VisitValue(field.bytes, false);
+        default: return {};
+      }
+    }));
+    FunctionBody& known = functions_[CallName(domain, name)];
+    known.nodes += body.nodes;
+    for (const auto& [called, times] : body.calls) known.calls[called] += times;
+    return {};
   }
 
-  Status VisitGraph(WireRange message, int depth) {
+  Status VisitGraph(WireRange message, int depth, FunctionBody& body) {
     if (depth > kMaxGraphDepth) return Invalid("its graphs are nested more than {} deep", kMaxGraphDepth);
     return ForEach(message, [&](const WireField& field) -> Status {
       if (!IsBytes(field)) return {};
       switch (field.number) {
-        case 1: return VisitNode(field.bytes, depth);
+        case 1: return VisitNode(field.bytes, depth, body);
         case 2: return depth == 0 ? TakeText(field, info_.graph_name) : Status{};
-        case 5: return VisitTensor(field.bytes, depth == 0);
-        case 11: return depth == 0 ? VisitInput(field.bytes) : Status{};
-        case 15: return VisitSparse(field.bytes);
+        case 5: return VisitTensor(field.bytes, depth == 0 ? TensorPlace::kMainGraph : TensorPlace::kSubgraph);
+        case 11:
+        case 12: return VisitValue(field.bytes, depth == 0, field.number == 11);
+        case 13: return VisitValue(field.bytes, false);
+        case 14: return Skim(field.bytes);
+        case 15: return Sparse("a sparse initializer", field);
         default: return {};
       }
     });
   }
 
-  Status VisitNode(WireRange message, int depth) {
-    return ForEach(message, [&](const WireField& field) -> Status {
-      return IsBytes(field) && field.number == 5 ? VisitAttribute(field.bytes, depth) : Status{};
-    });
+  Status VisitNode(WireRange message, int depth, FunctionBody& body) {
+    std::string op;
+    std::string domain;
+    TANDEM_TRY(ForEach(message, [&](const WireField& field) -> Status {
+      if (!IsBytes(field)) return {};
+      switch (field.number) {
+        case 4: return TakeName(field, op);
+        case 5: return VisitAttribute(field.bytes, depth, body);
+        case 7: return TakeName(field, domain);
+        default: return {};
+      }
+    }));
+    if (++nodes_ > kMaxNodes) return Invalid("it has more than {} nodes", kMaxNodes);
+    ++body.nodes;
+    ++body.calls[CallName(domain, op)];
+    return {};
   }
 
-  Status VisitAttribute(WireRange message, int depth) {
+  Status VisitAttribute(WireRange message, int depth, FunctionBody& body) {
     bool tensor = false;
     bool graph = false;
-    bool sparse = false;
     return ForEach(message, [&](const WireField& field) -> Status {
       if (!IsBytes(field)) return {};
       switch (field.number) {
-        case 5: TANDEM_TRY(Once(tensor, field)); return VisitTensor(field.bytes, false);
-        case 6: TANDEM_TRY(Once(graph, field)); return VisitGraph(field.bytes, depth + 1);
-        case 10: return VisitTensor(field.bytes, false);
-        case 11: return VisitGraph(field.bytes, depth + 1);
-        case 22: TANDEM_TRY(Once(sparse, field)); return VisitSparse(field.bytes);
-        case 23: return VisitSparse(field.bytes);
+        case 5: TANDEM_TRY(Once(tensor, field)); return VisitTensor(field.bytes, TensorPlace::kAttribute);
+        case 6: TANDEM_TRY(Once(graph, field)); return VisitGraph(field.bytes, depth + 1, body);
+        case 10: return VisitTensor(field.bytes, TensorPlace::kAttribute);
+        case 11: return VisitGraph(field.bytes, depth + 1, body);
+        case 14:
+        case 15: return VisitType(field.bytes, 0, false);
+        case 22:
+        case 23: return Sparse("an attribute that is a sparse tensor", field);
         default: return {};
       }
     });
   }
 
-  Status VisitSparse(WireRange message) {
-    bool values = false;
-    bool indices = false;
+  // ONNX Runtime unpacks them at any size they claim, and trusts their indices.
+  static Status Sparse(std::string_view what, const WireField& field) {
+    return Fail(ErrorCode::kUnsupported, "it has {}, at byte {}; sparse tensors are not served", what,
+                field.bytes.begin);
+  }
+
+  Status VisitTensor(WireRange message, TensorPlace place) {
+    if (++tensors_ > kMaxTensors) return Invalid("it has more than {} tensors", kMaxTensors);
+    TANDEM_ASSIGN(OnnxTensorInfo tensor, ReadOnnxTensor(file_, message));
+    tensor.tensor.place = place;
+    info_.tensor_bytes += tensor.stored_bytes;
+    if (tensor.external) info_.external.push_back(std::move(tensor.tensor));
+    return {};
+  }
+
+  // A ValueInfoProto. The names of the main graph's inputs and outputs are shown to clients.
+  Status VisitValue(WireRange message, bool shown, bool input = false) {
     return ForEach(message, [&](const WireField& field) -> Status {
-      if (!IsBytes(field) || (field.number != 1 && field.number != 2)) return {};
-      TANDEM_TRY(Once(field.number == 1 ? values : indices, field));
-      return VisitTensor(field.bytes, false);
+      if (!IsBytes(field)) return {};
+      if (field.number == 1 && shown) {
+        std::string name;
+        TANDEM_TRY(TakeText(field, name));
+        if (!IsUtf8(name)) return Invalid("the name '{}' of a tensor is not valid UTF-8", Readable(name, 100));
+      }
+      return field.number == 2 ? VisitType(field.bytes, 0, shown && input) : Status{};
     });
   }
 
-  Status VisitTensor(WireRange message, bool main_initializer) {
-    ExternalTensor tensor;
-    tensor.main_initializer = main_initializer;
-    std::uint64_t string_bytes = 0;
-    bool external = false;
-    TANDEM_TRY(ForEach(message, [&](const WireField& field) -> Status {
-      if (IsVarint(field)) {
-        if (field.number == 1) tensor.shape.push_back(static_cast<std::int64_t>(field.value));
-        if (field.number == 2) tensor.element_type = static_cast<int>(field.value);
-        if (field.number == 14) external |= field.value == 1;
-      } else if (IsBytes(field)) {
-        switch (field.number) {
-          case 1: return TakeDims(field.bytes, tensor.shape);
-          case 6: string_bytes += field.bytes.size(); break;
-          case 8: return TakeText(field, tensor.name);
-          case 13: external = true; return VisitExternalEntry(field.bytes, tensor);
-          default: break;
-        }
-      }
-      return {};
-    }));
-    TANDEM_ASSIGN(tensor.byte_size, TensorBytes(tensor));
-    info_.tensor_bytes += tensor.byte_size + string_bytes;
-    if (!external) return {};
-    if (tensor.location.empty()) return Invalid("{} has external data without a location", Named(tensor));
-    info_.external.push_back(std::move(tensor));
-    return {};
-  }
-
-  Status TakeDims(WireRange packed, Shape& shape) {
-    while (!packed.empty()) {
-      TANDEM_ASSIGN(const std::uint64_t dimension, file_.NextVarint(packed));
-      if (shape.size() >= kMaxText) return Invalid("a tensor has too many dimensions, at byte {}", packed.begin);
-      shape.push_back(static_cast<std::int64_t>(dimension));
-    }
-    return {};
-  }
-
-  static std::string Named(const ExternalTensor& tensor) {
-    return std::format("tensor '{}'", Readable(tensor.name, 100));
-  }
-
-  static Result<std::uint64_t> TensorBytes(const ExternalTensor& tensor) {
-    const auto elements = ElementCount(tensor.shape);
-    if (!elements) return Invalid("{}: {}", Named(tensor), elements.error().message);
-    const auto type = static_cast<std::size_t>(tensor.element_type);
-    const auto bits = static_cast<std::uint64_t>(type < kElementBits.size() ? kElementBits[type] : 0);
-    const auto count = static_cast<std::uint64_t>(*elements);
-    if (bits != 0 && count > std::numeric_limits<std::int64_t>::max() / bits) {
-      return Invalid("{}: shape {} is too large", Named(tensor), Readable(ShapeText(tensor.shape), 100));
-    }
-    return (count * bits + 7) / 8;
-  }
-
-  // A StringStringEntryProto of TensorProto.external_data.
-  Status VisitExternalEntry(WireRange message, ExternalTensor& tensor) {
-    std::string key;
-    std::string value;
-    TANDEM_TRY(ForEach(message, [&](const WireField& field) -> Status {
-      if (!IsBytes(field) || (field.number != 1 && field.number != 2)) return {};
-      TANDEM_ASSIGN((field.number == 1 ? key : value), file_.Text(field.bytes, kMaxPath));
-      return {};
-    }));
-    if (key == "location") {
-      if (!tensor.location.empty()) return Invalid("{} has two locations of external data", Named(tensor));
-      if (value.empty()) return Invalid("{} has an empty location of external data", Named(tensor));
-      tensor.location = std::move(value);
-      return {};
-    }
-    if (key != "offset" && key != "length") return {};
-    std::uint64_t& number = key == "offset" ? tensor.offset : tensor.length;
-    const char* const end = value.data() + value.size();
-    const auto [stop, error] = std::from_chars(value.data(), end, number);
-    if (error != std::errc() || stop != end || number > std::numeric_limits<std::int64_t>::max()) {
-      return Invalid("{}: the {} of its external data is '{}', not a number of bytes", Named(tensor), key,
-                     Readable(value, 100));
-    }
-    return {};
-  }
-
-  // ValueInfoProto.type.tensor_type.shape.dim: looks for a dimension without a fixed value.
-  Status VisitInput(WireRange value_info) {
-    return ForEachNested(value_info, 2, [&](WireRange type) {
-      return ForEachNested(type, 1, [&](WireRange tensor_type) {
-        return ForEachNested(tensor_type, 2, [&](WireRange shape) {
-          return ForEachNested(shape, 1, [&](WireRange dimension) { return VisitDimension(dimension); });
-        });
+  // A TypeProto: visited for its size, and for dimensions of an input that are not fixed.
+  Status VisitType(WireRange message, int depth, bool input) {
+    if (depth > kMaxGraphDepth) return Invalid("its types are nested more than {} deep", kMaxGraphDepth);
+    return ForEachNested(message, [&](std::uint32_t kind, WireRange type) -> Status {
+      return ForEachNested(type, [&](std::uint32_t part, WireRange inner) -> Status {
+        const bool is_tensor = kind == 1 || kind == 8;
+        if (is_tensor && part == 2) return VisitShape(inner, input);
+        return is_tensor ? Status{} : VisitType(inner, depth + 1, false);
       });
     });
   }
 
-  template <typename Visit>
-  Status ForEachNested(WireRange message, std::uint32_t number, Visit visit) {
-    return ForEach(message, [&](const WireField& field) -> Status {
-      return IsBytes(field) && field.number == number ? visit(field.bytes) : Status{};
+  Status VisitShape(WireRange message, bool input) {
+    return ForEachNested(message, [&](std::uint32_t, WireRange dimension) -> Status {
+      bool fixed = false;
+      TANDEM_TRY(ForEach(dimension, [&](const WireField& field) -> Status {
+        fixed |= IsVarint(field) && field.number == 1 && static_cast<std::int64_t>(field.value) >= 0;
+        return {};
+      }));
+      info_.variable_inputs |= input && !fixed;
+      return {};
     });
   }
 
-  Status VisitDimension(WireRange message) {
-    bool fixed = false;
-    TANDEM_TRY(ForEach(message, [&](const WireField& field) -> Status {
-      fixed |= IsVarint(field) && field.number == 1 && static_cast<std::int64_t>(field.value) >= 0;
-      return {};
-    }));
-    info_.variable_inputs |= !fixed;
-    return {};
+  template <typename Visit>
+  Status ForEachNested(WireRange message, Visit visit) {
+    return ForEach(message, [&](const WireField& field) -> Status {
+      return IsBytes(field) ? visit(field.number, field.bytes) : Status{};
+    });
+  }
+
+  // Steps through a small message for the sake of counting its parts.
+  Status Skim(WireRange message) {
+    return ForEach(message, [](const WireField&) { return Status{}; });
   }
 
   WireFile& file_;
   OnnxFileInfo info_;
   bool has_graph_ = false;
+  std::uint64_t nodes_ = 0;
+  std::uint64_t tensors_ = 0;
+  FunctionBody main_;
+  FunctionBodies functions_;
 };
 
 Result<OnnxFileInfo> Inspect(const std::filesystem::path& path) {
@@ -286,7 +262,10 @@ Result<OnnxFileInfo> Inspect(const std::filesystem::path& path) {
 Result<OnnxFileInfo> InspectOnnxFile(const std::filesystem::path& path) {
   auto info = Inspect(path);
   if (!info) {
-    info.error().message = std::format("'{}' is not a valid ONNX model: {}", path.string(), info.error().message);
+    const bool unsupported = info.error().code == ErrorCode::kUnsupported;
+    info.error().message =
+        std::format("'{}' {}: {}", path.string(), unsupported ? "cannot be served" : "is not a valid ONNX model",
+                    info.error().message);
   }
   return info;
 }

@@ -6,21 +6,9 @@
 #include <vector>
 
 #include "api/base/result.h"
-#include "api/base/shape.h"
+#include "runtimes/onnx/onnx_tensor.h"
 
 namespace tandem {
-
-// A tensor whose data lies in another file.
-struct ExternalTensor {
-  std::string name;
-  int element_type = 0;  // TensorProto.DataType
-  Shape shape;
-  std::uint64_t byte_size = 0;  // Of the tensor, by type and shape; 0 for strings.
-  std::string location;         // As the model says, unchecked.
-  std::uint64_t offset = 0;
-  std::uint64_t length = 0;       // 0: as many bytes as the tensor has.
-  bool main_initializer = false;  // An initializer of the main graph, not of a subgraph or an attribute.
-};
 
 struct OpsetImport {
   std::string domain;  // Empty: ONNX's own.
@@ -39,8 +27,10 @@ struct OnnxFileInfo {
 };
 
 // Reads the structure of an ONNX file, before ONNX Runtime sees it: a file that is truncated, corrupt or no ONNX model
-// gets an error that names the file and the place. Bounded: memory does not grow with the weights, nesting is limited.
-// Every tensor is visited, wherever it hides: initializers, attributes, subgraphs, functions, training information.
+// gets an error that names the file and the place. Every tensor is visited, wherever it hides: initializers,
+// attributes, subgraphs, functions, training information. Bounded: memory does not grow with the weights, nesting is
+// limited, and so are the number of nodes, tensors and other parts, since ONNX Runtime makes much of little.
+// kUnsupported: it has sparse tensors, or external data of a kind that is not served.
 [[nodiscard]] Result<OnnxFileInfo> InspectOnnxFile(const std::filesystem::path& path);
 
 }  // namespace tandem

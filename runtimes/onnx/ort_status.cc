@@ -23,7 +23,7 @@ std::string WithoutSourceLocation(std::string text) {
     const std::size_t at = text.find(suffix);
     if (at == std::string::npos) continue;
     std::size_t begin = at;
-    while (begin > 0 && !std::isspace(static_cast<unsigned char>(text[begin - 1]))) --begin;
+    while (begin > 0 && text[begin - 1] != ':' && !std::isspace(static_cast<unsigned char>(text[begin - 1]))) --begin;
     if (text[begin] != '/' && text[begin] != '.') continue;
     constexpr std::string_view kCondition = " was false.";
     const std::size_t condition = text.find(kCondition, at);

@@ -23,6 +23,15 @@ std::size_t Utf8Length(std::string_view text) {
 
 }  // namespace
 
+bool IsUtf8(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t length = Utf8Length(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
 std::string Readable(std::string_view text, std::size_t limit) {
   std::string out;
   while (!text.empty()) {

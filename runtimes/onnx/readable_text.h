@@ -10,4 +10,6 @@ namespace tandem {
 // cut.
 [[nodiscard]] std::string Readable(std::string_view text, std::size_t limit);
 
+[[nodiscard]] bool IsUtf8(std::string_view text);
+
 }  // namespace tandem

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -54,17 +55,31 @@ Status WireFile::ReadAt(std::uint64_t offset, std::span<std::byte> out) const {
   return {};
 }
 
+Status WireFile::MoveWindow(std::uint64_t offset) {
+  if (offset >= window_begin_ && offset - window_begin_ < window_.size()) return {};
+  window_.resize(std::min<std::uint64_t>(kWindow, size_ - offset));
+  window_begin_ = offset;
+  auto read = ReadAt(offset, std::as_writable_bytes(std::span(window_)));
+  if (!read) window_.clear();
+  return read;
+}
+
 Result<std::uint8_t> WireFile::ByteAt(std::uint64_t offset) {
-  if (offset < window_begin_ || offset - window_begin_ >= window_.size()) {
-    const std::size_t count = std::min<std::uint64_t>(kWindow, size_ - offset);
-    window_.resize(count);
-    window_begin_ = offset;
-    if (auto read = ReadAt(offset, std::as_writable_bytes(std::span(window_))); !read) {
-      window_.clear();
-      return std::unexpected(std::move(read).error());
-    }
-  }
+  TANDEM_TRY(MoveWindow(offset));
   return static_cast<std::uint8_t>(window_[offset - window_begin_]);
+}
+
+Result<std::uint64_t> WireFile::CountVarints(WireRange packed) {
+  std::uint64_t count = 0;
+  while (!packed.empty()) {
+    TANDEM_TRY(MoveWindow(packed.begin));
+    const std::size_t at = packed.begin - window_begin_;
+    const std::size_t length = std::min<std::uint64_t>(packed.size(), window_.size() - at);
+    const std::string_view part = std::string_view(window_).substr(at, length);
+    count += static_cast<std::uint64_t>(std::ranges::count_if(part, [](char byte) { return (byte & 0x80) == 0; }));
+    packed.begin += length;
+  }
+  return count;
 }
 
 Result<std::uint64_t> WireFile::NextVarint(WireRange& packed) {
@@ -110,6 +125,7 @@ Result<WireField> WireFile::Next(WireRange& message) {
     }
     case 2: {
       field.kind = WireField::Kind::kBytes;
+      if (++parts_ > kMaxParts) return Invalid("it consists of more than {} parts", kMaxParts);
       TANDEM_ASSIGN(const std::uint64_t length, NextVarint(message));
       if (length > message.size()) {
         return Invalid("the field at byte {} says {} bytes but only {} are left", start, length, message.size());
@@ -130,6 +146,12 @@ Result<WireField> WireFile::Next(WireRange& message) {
 Result<std::string> WireFile::Text(WireRange range, std::size_t limit) {
   if (range.size() > limit) {
     return Invalid("the text at byte {} has {} bytes; at most {} are taken", range.begin, range.size(), limit);
+  }
+  if (range.size() == 0) return std::string();
+  // Names stand among what is being read: mostly they need no call of the system.
+  TANDEM_TRY(MoveWindow(range.begin));
+  if (const std::size_t at = range.begin - window_begin_; range.size() <= window_.size() - at) {
+    return window_.substr(at, range.size());
   }
   std::string text(range.size(), '\0');
   TANDEM_TRY(ReadAt(range.begin, std::as_writable_bytes(std::span(text))));

@@ -40,10 +40,24 @@ class WireFile {
   [[nodiscard]] std::uint64_t size() const { return size_; }
   [[nodiscard]] WireRange whole() const { return {0, size_}; }
 
-  // Reads the field at message.begin, which must not be at the end, and moves message.begin past it.
+  // Reads the field at message.begin, which must not be at the end, and moves message.begin past it. An error when it
+  // is text or a message and kMaxParts of these were read before: each becomes an object of a hundred bytes and more in
+  // whoever parses the file, even when it is empty.
   [[nodiscard]] Result<WireField> Next(WireRange& message);
+  static constexpr std::uint64_t kMaxParts = 16'000'000;
+  // Calls visit(field) for every field of a message, until it returns an error.
+  template <typename Visit>
+  [[nodiscard]] Status ForEach(WireRange message, Visit visit) {
+    while (!message.empty()) {
+      TANDEM_ASSIGN(const WireField field, Next(message));
+      TANDEM_TRY(visit(field));
+    }
+    return {};
+  }
   // One number of a packed field; moves packed.begin past it.
   [[nodiscard]] Result<std::uint64_t> NextVarint(WireRange& packed);
+  // How many numbers a packed field holds.
+  [[nodiscard]] Result<std::uint64_t> CountVarints(WireRange packed);
   // The bytes of a field; an error when there are more than `limit`.
   [[nodiscard]] Result<std::string> Text(WireRange range, std::size_t limit);
   // Fills `out` with the bytes at `offset`.
@@ -57,12 +71,15 @@ class WireFile {
 
   WireFile(std::unique_ptr<Descriptor> file, std::uint64_t size);
   Result<std::uint8_t> ByteAt(std::uint64_t offset);
+  // Makes window_ hold the byte at `offset`, which lies in the file.
+  Status MoveWindow(std::uint64_t offset);
   Result<std::uint64_t> Fixed(WireRange& message, int bytes);
 
   std::unique_ptr<Descriptor> file_;
   std::uint64_t size_ = 0;
   std::string window_;  // Bytes from window_begin_ on.
   std::uint64_t window_begin_ = 0;
+  std::uint64_t parts_ = 0;
 };
 
 }  // namespace tandem

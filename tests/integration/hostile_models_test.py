@@ -8,7 +8,7 @@ import shutil
 import numpy as np
 
 import models
-from onnx_file import Graph, external_tensor, message, model_bytes, number, write
+from onnx_file import Graph, external_tensor, function, message, model_bytes, number, sparse_tensor, tensor, write
 from raw_http import HostileTest, request
 from tandem_server import PATIENCE
 
@@ -312,6 +312,53 @@ class BrokenModels(ModelTest):
         }
         for label, case in cases.items():
             self.refuse(model_bytes(case), label)
+
+    def test_functions_that_never_end_are_refused(self):
+        graph = Graph().input("x", "FP32", [4]).output("y", "FP32", [4]).node("f0", ["x"], ["y"], domain="local")
+        cases = {
+            "a function that calls itself": [function("f0", ["f0"])],
+            "two that call each other": [function("f0", ["f1"]), function("f1", ["f0"])],
+            "2^64 nodes": [function(f"f{i}", [f"f{i + 1}"] * 16) for i in range(16)],
+            "100,000 functions deep": [function(f"f{i}", [f"f{i + 1}"]) for i in range(100_000)],
+        }
+        for label, functions in cases.items():
+            self.refuse(model_bytes(graph, functions=functions), label)
+
+    def test_sparse_tensors_are_refused(self):
+        values = tensor("w", np.ones(1, np.float32))
+        graph = Graph().input("x", "FP32", ["batch", 4]).output("y", "FP32", ["batch", 4])
+        for label, indices, shape in (("in order", [1], [4]), ("beyond the end", [1 << 40], [4]),
+                                      ("below 0", [-1 << 40], [4]), ("huge", [1], [1 << 40])):
+            sparse = sparse_tensor(shape, values, tensor("i", np.array(indices)))
+            self.refuse(model_bytes(with_weights(sparse)), f"an initializer, {label}")
+            constant = Graph().input("x", "FP32", ["batch", 4]).output("y", "FP32", ["batch", 4]).node(
+                "Constant", [], ["w"], sparse_value=sparse).node("Add", ["x", "w"], ["y"])
+            self.refuse(model_bytes(constant), f"a constant, {label}")
+
+    def test_models_that_need_far_more_memory_than_their_file_are_refused(self):
+        dims = number(1, 2**36)
+
+        def graph():
+            return Graph().input("x", "FP32", ["batch", 4]).output("y", "FP32", ["batch", 4])
+
+        def shape(*sizes):
+            return np.array(sizes, np.int64)
+
+        string = {
+            datatype: with_weights(dims + number(2, datatype) + message(8, "w"))
+            for datatype in (1, 6, 7, 8, 10, 11, 12, 16)
+        }
+        cases = {
+            **{f"no data of type {datatype}": case for datatype, case in string.items()},
+            "ConstantOfShape": Graph().input("x", "FP32", [1]).output("y", "FP32", ["n"]).initializer(
+                "s", shape(2**40)).node("ConstantOfShape", ["s"], ["c"]).node("Add", ["x", "c"], ["y"]),
+        }
+        for label, case in cases.items():
+            self.refuse(model_bytes(case), label)
+        empty = graph().node("Relu", ["x"], ["y"])
+        for label, field in (("nodes", 1), ("initializers", 5), ("inputs", 11), ("outputs", 12)):
+            content = empty.serialize() + message(field, b"") * 6_000_000
+            self.refuse(number(1, 8) + message(7, content) + message(8, number(2, 17)), f"6,000,000 {label}")
 
     def test_a_model_that_is_no_file_is_refused(self):
         self.path.mkdir()

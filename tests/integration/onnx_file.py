@@ -18,7 +18,7 @@ NUMPY_TYPES = {
     "INT64": np.int64, "BOOL": np.bool_, "FP16": np.float16, "FP64": np.float64, "UINT32": np.uint32,
     "UINT64": np.uint64, "BYTES": np.object_
 }
-FLOAT, INT, STRING, TENSOR, GRAPH, INTS = 1, 2, 3, 4, 5, 7
+FLOAT, INT, STRING, TENSOR, GRAPH, INTS, SPARSE_TENSOR = 1, 2, 3, 4, 5, 7, 11
 
 
 def varint(value):
@@ -57,9 +57,20 @@ def external_tensor(name, shape, location, length=None, offset=None):
     return b"".join(number(1, dim) for dim in shape) + number(2, 1) + message(8, name) + data + number(14, 1)
 
 
+class Sparse(bytes):
+    """A SparseTensorProto."""
+
+
+def sparse_tensor(shape, values, indices):
+    """Its values' name is the initializer's name."""
+    return Sparse(message(1, values) + message(2, indices) + b"".join(number(3, dim) for dim in shape))
+
+
 def attribute(name, value):
     if isinstance(value, Graph):
         body, kind = message(6, value.serialize()), GRAPH
+    elif isinstance(value, Sparse):
+        body, kind = message(22, value), SPARSE_TENSOR
     elif isinstance(value, bytes):
         body, kind = message(5, value), TENSOR
     elif isinstance(value, str):
@@ -95,22 +106,38 @@ class Graph:
         return self.raw_initializer(tensor(name, array, datatype))
 
     def raw_initializer(self, proto):
-        self.initializers += message(5, proto)
+        self.initializers += message(15 if isinstance(proto, Sparse) else 5, proto)
         return self
 
     def node(self, op, inputs, outputs, domain="", **attributes):
-        body = b"".join(message(1, name) for name in inputs) + b"".join(message(2, name) for name in outputs)
-        body += message(4, op)
-        body += b"".join(message(5, attribute(key, value)) for key, value in attributes.items())
-        self.nodes += message(1, body + (message(7, domain) if domain else b""))
+        self.nodes += message(1, node(op, inputs, outputs, domain, **attributes))
         return self
 
     def serialize(self):
         return self.nodes + message(2, self.name) + self.initializers + self.inputs + self.outputs
 
 
-def model_bytes(graph, ir_version=8, opset=17):
-    return number(1, ir_version) + message(7, graph.serialize()) + message(8, message(1, "") + number(2, opset))
+def node(op, inputs, outputs, domain="", **attributes):
+    """A NodeProto."""
+    body = b"".join(message(1, name) for name in inputs) + b"".join(message(2, name) for name in outputs)
+    body += message(4, op) + b"".join(message(5, attribute(key, value)) for key, value in attributes.items())
+    return body + (message(7, domain) if domain else b"")
+
+
+def function(name, calls, domain="local"):
+    """A FunctionProto of one input and one output: operators of the same domain, one behind the other."""
+    values = ["in", *(f"v{i}" for i in range(len(calls) - 1)), "out"]
+    nodes = b"".join(message(7, node(op, [source], [target], domain)) for op, source, target in zip(calls, values, values[1:]))
+    opsets = message(9, message(1, "") + number(2, 17)) + message(9, message(1, domain) + number(2, 1))
+    return message(1, name) + message(4, "in") + message(5, "out") + nodes + opsets + message(10, domain)
+
+
+def model_bytes(graph, ir_version=8, opset=17, functions=()):
+    opsets = message(8, message(1, "") + number(2, opset))
+    if functions:
+        opsets += message(8, message(1, "local") + number(2, 1))
+    return (number(1, ir_version) + message(7, graph.serialize()) + opsets +
+            b"".join(message(25, each) for each in functions))
 
 
 def write(path, graph, **versions):

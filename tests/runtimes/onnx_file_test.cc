@@ -104,12 +104,8 @@ TEST_F(OnnxFileTest, FindsExternalDataWhereverItHides) {
   const std::string subgraph = WireBytes(5, WireBytes(6, WireBytes(5, tensor)));
   const std::pair<const char*, std::string> places[] = {
       {"initializer", ModelWith(WireBytes(5, tensor))},
-      {"sparse initializer values", ModelWith(WireBytes(15, WireBytes(1, tensor)))},
-      {"sparse initializer indices", ModelWith(WireBytes(15, WireBytes(2, tensor)))},
       {"attribute t", ModelWith(WireBytes(1, attribute_tensor))},
       {"attribute tensors", ModelWith(WireBytes(1, WireBytes(5, WireBytes(10, tensor))))},
-      {"attribute sparse_tensor", ModelWith(WireBytes(1, WireBytes(5, WireBytes(22, WireBytes(1, tensor)))))},
-      {"attribute sparse_tensors", ModelWith(WireBytes(1, WireBytes(5, WireBytes(23, WireBytes(1, tensor)))))},
       {"attribute g", ModelWith(WireBytes(1, subgraph))},
       {"attribute graphs", ModelWith(WireBytes(1, WireBytes(5, WireBytes(11, WireBytes(5, tensor)))))},
       {"nested subgraph", ModelWith(WireBytes(1, WireBytes(5, WireBytes(6, WireBytes(1, subgraph)))))},
@@ -125,8 +121,87 @@ TEST_F(OnnxFileTest, FindsExternalDataWhereverItHides) {
     ASSERT_EQ(info->external.size(), 1U);
     EXPECT_EQ(info->external[0].location, "w.bin");
     EXPECT_EQ(info->external[0].byte_size, 16U);
-    EXPECT_EQ(info->external[0].main_initializer, std::string(place) == "initializer");
+    EXPECT_EQ(info->external[0].place == TensorPlace::kMainGraph, std::string(place) == "initializer");
   }
+}
+
+TEST_F(OnnxFileTest, SparseTensorsAreUnsupported) {
+  const std::string sparse = WireBytes(1, WireNumber(1, 1) + WireNumber(2, 1) + WireBytes(9, "1234"));
+  for (const std::string& graph : {WireBytes(15, sparse), WireBytes(1, WireBytes(5, WireBytes(22, sparse))),
+                                   WireBytes(1, WireBytes(5, WireBytes(23, sparse)))}) {
+    const auto info = Inspect(ModelWith(graph));
+    ASSERT_FALSE(info);
+    EXPECT_EQ(info.error().code, ErrorCode::kUnsupported);
+    EXPECT_THAT(info.error().message, HasSubstr("sparse"));
+  }
+}
+
+TEST_F(OnnxFileTest, DataThatDoesNotFillItsShapeIsRefused) {
+  const auto tensor = [](std::uint64_t elements, std::uint64_t type, const std::string& data) {
+    return ModelWith(WireBytes(5, WireNumber(1, elements) + WireNumber(2, type) + WireBytes(8, "w") + data));
+  };
+  constexpr std::uint64_t kMany = std::uint64_t{1} << 40;
+  for (const std::uint64_t type : {1, 2, 6, 7, 8, 10, 11, 13, 14, 21}) {
+    EXPECT_THAT(Refusal(tensor(kMany, type, "")), HasSubstr("tensor 'w'")) << type;
+    EXPECT_TRUE(Inspect(tensor(0, type, ""))) << type;
+  }
+  const std::string eight(8, '\1');
+  EXPECT_TRUE(Inspect(tensor(2, 1, WireBytes(9, eight))));
+  EXPECT_THAT(Refusal(tensor(3, 1, WireBytes(9, eight))), HasSubstr("12 bytes"));
+  EXPECT_TRUE(Inspect(tensor(2, 1, WireBytes(4, eight))));  // float_data, packed
+  EXPECT_THAT(Refusal(tensor(1, 1, WireBytes(4, eight))), HasSubstr("but 2"));
+  EXPECT_TRUE(Inspect(tensor(1, 14, WireBytes(4, eight))));   // complex64
+  EXPECT_TRUE(Inspect(tensor(8, 9, WireBytes(5, eight))));    // bool in int32_data
+  EXPECT_TRUE(Inspect(tensor(16, 21, WireBytes(5, eight))));  // uint4, two in each
+  EXPECT_TRUE(Inspect(tensor(2, 7, WireNumber(7, 300) + WireBytes(7, fakes::WireVarint(1'000'000)))));
+  EXPECT_TRUE(Inspect(tensor(1, 11, WireBytes(10, eight))));  // double_data
+  EXPECT_TRUE(Inspect(tensor(8, 12, WireBytes(11, eight))));  // uint32 in uint64_data
+  EXPECT_TRUE(Inspect(tensor(2, 8, WireBytes(6, "a") + WireBytes(6, ""))));
+  EXPECT_THAT(Refusal(tensor(3, 8, WireBytes(6, "a") + WireBytes(6, ""))), HasSubstr("but 2"));
+}
+
+TEST_F(OnnxFileTest, FunctionsThatGrowWithoutBoundAreRefused) {
+  const auto node = [](const std::string& op) { return WireBytes(4, op) + WireBytes(7, "local"); };
+  const auto function = [&](const std::string& name, const std::vector<std::string>& calls) {
+    std::string body = WireBytes(1, name) + WireBytes(10, "local");
+    for (const std::string& call : calls) body += WireBytes(7, node(call));
+    return WireBytes(25, body);
+  };
+  const std::string main = ModelWith(WireBytes(1, node("f0")));
+  EXPECT_TRUE(Inspect(main + function("f0", {"f1", "f1"}) + function("f1", {"Relu"})));
+  EXPECT_THAT(Refusal(main + function("f0", {"f0"})), HasSubstr("'local:f0' calls itself"));
+  EXPECT_THAT(Refusal(main + function("f0", {"f1"}) + function("f1", {"f0"})), HasSubstr("calls itself"));
+  const std::string in_subgraph =
+      WireBytes(25, WireBytes(1, "f0") + WireBytes(10, "local") +
+                        WireBytes(7, WireBytes(4, "If") + WireBytes(5, WireBytes(6, WireBytes(1, node("f0"))))));
+  EXPECT_THAT(Refusal(main + in_subgraph), HasSubstr("calls itself"));
+  std::string doubling = main;
+  for (int i = 0; i < 40; ++i) {
+    const std::string next = "f" + std::to_string(i + 1);
+    doubling += function("f" + std::to_string(i), {next, next});
+  }
+  EXPECT_THAT(Refusal(doubling), HasSubstr("1000000 nodes"));
+  std::string deep = main;
+  for (int i = 0; i < 10'000; ++i) deep += function("f" + std::to_string(i), {"f" + std::to_string(i + 1)});
+  EXPECT_THAT(Refusal(deep), HasSubstr("64 deep"));
+}
+
+TEST_F(OnnxFileTest, MorePartsThanAnyModelHasAreRefused) {
+  const auto many = [](std::uint32_t field, int count) {
+    std::string graph;
+    const std::string empty = WireBytes(field, "");
+    for (int i = 0; i < count; ++i) graph += empty;
+    return graph;
+  };
+  EXPECT_THAT(Refusal(ModelWith(many(1, 1'000'001))), HasSubstr("1000000 nodes"));
+  EXPECT_THAT(Refusal(ModelWith(WireBytes(13, WireBytes(2, WireBytes(1, WireBytes(2, many(1, 16'000'001))))))),
+              HasSubstr("parts"));
+}
+
+TEST_F(OnnxFileTest, NamesThatAreNotUtf8AreRefused) {
+  EXPECT_THAT(Refusal(ModelWith(WireBytes(11, WireBytes(1, "x\xFF")))), HasSubstr("UTF-8"));
+  EXPECT_THAT(Refusal(ModelWith(WireBytes(12, WireBytes(1, "\xC0\x80")))), HasSubstr("UTF-8"));
+  EXPECT_TRUE(Inspect(ModelWith(WireBytes(11, WireBytes(1, "größe")))));
 }
 
 TEST_F(OnnxFileTest, HalvesThatProtobufWouldMergeAreRefused) {
@@ -147,6 +222,9 @@ TEST_F(OnnxFileTest, SenselessExternalDataIsRefused) {
   EXPECT_THAT(refusal(External("a", entry("offset", "9223372036854775808"))), HasSubstr("not a number of bytes"));
   EXPECT_THAT(refusal(External("a", entry("length", "12x"))), HasSubstr("'12x'"));
   EXPECT_THAT(refusal(External(std::string(5000, 'a'))), HasSubstr("5000 bytes"));
+  const auto prepacked = Inspect(ModelWith(WireBytes(5, External("a", entry("prepacked_0", "k|0|16")))));
+  ASSERT_FALSE(prepacked);
+  EXPECT_EQ(prepacked.error().code, ErrorCode::kUnsupported);
 }
 
 TEST_F(OnnxFileTest, ImpossibleShapesAreRefused) {
