@@ -23,6 +23,8 @@ struct TensorSpec {
 struct ModelSignature {
   std::vector<TensorSpec> inputs;
   std::vector<TensorSpec> outputs;
+  // The graph says that all of them begin with the same variable dimension, and calls it a batch.
+  bool named_batch = false;
 
   [[nodiscard]] const TensorSpec* FindInput(std::string_view name) const { return Find(inputs, name); }
   [[nodiscard]] const TensorSpec* FindOutput(std::string_view name) const { return Find(outputs, name); }

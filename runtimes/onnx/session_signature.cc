@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <utility>
 
 #include "runtimes/onnx/ort_status.h"
@@ -96,6 +97,7 @@ class SignatureReader {
     OrtTypeInfo* raw = nullptr;
     TANDEM_TRY(CheckOrt(api_, group.type(session_, index, &raw), "signature"));
     const OrtPtr<OrtTypeInfo> owner(raw, {api_.ReleaseTypeInfo});
+    OrtPtr<OrtTypeInfo> contained(nullptr, {api_.ReleaseTypeInfo});
     const OrtTypeInfo* type = raw;
 
     ONNXType kind = ONNX_TYPE_UNKNOWN;
@@ -103,9 +105,10 @@ class SignatureReader {
     if (kind == ONNX_TYPE_OPTIONAL && may_be_optional) {
       const OrtOptionalTypeInfo* optional = nullptr;
       TANDEM_TRY(CheckOrt(api_, api_.CastTypeInfoToOptionalTypeInfo(type, &optional), "signature"));
-      OrtTypeInfo* contained = nullptr;  // Owned by `optional`, whatever the signature of the call suggests.
-      TANDEM_TRY(CheckOrt(api_, api_.GetOptionalContainedTypeInfo(optional, &contained), "signature"));
-      type = contained;
+      OrtTypeInfo* inner = nullptr;
+      TANDEM_TRY(CheckOrt(api_, api_.GetOptionalContainedTypeInfo(optional, &inner), "signature"));
+      contained.reset(inner);
+      type = inner;
       TANDEM_TRY(CheckOrt(api_, api_.GetOnnxTypeFromTypeInfo(type, &kind), "signature"));
       out.spec.optional = true;
     }
@@ -152,6 +155,20 @@ class SignatureReader {
   const OrtSession* const session_;
   const std::string& model_;
 };
+
+// Equal names alone are no batch: tensors may as well share a sequence or a grid, which must not be joined.
+bool IsBatchName(std::string_view name) {
+  std::string lower(name);
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  return lower.contains("batch") || name == "N" || lower == "b" || lower == "bs" || lower == "bsz";
+}
+
+bool HasNamedBatch(const SessionSignature& signature) {
+  if (signature.input_batch_names.empty() || !IsBatchName(signature.input_batch_names.front())) return false;
+  const auto same = [&](const std::string& name) { return name == signature.input_batch_names.front(); };
+  return std::ranges::all_of(signature.input_batch_names, same) &&
+         std::ranges::all_of(signature.output_batch_names, same);
+}
 
 }  // namespace
 
@@ -205,6 +222,7 @@ Result<SessionSignature> ReadSignature(const OrtApi& api, const OrtSession* sess
     out.signature.outputs.push_back(std::move(named.spec));
     out.output_batch_names.push_back(std::move(named.batch_name));
   }
+  out.signature.named_batch = HasNamedBatch(out);
   return out;
 }
 

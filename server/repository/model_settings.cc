@@ -14,19 +14,11 @@ using inference::ModelConfig;
 
 constexpr double kMaxSloMilliseconds = 86'400'000;  // A day.
 
-bool BeginsWithVariable(const TensorSpec& spec) {
-  return !spec.shape.empty() && spec.shape[0] == -1;
-}
-
-bool LooksBatchable(const ModelSignature& graph) {
-  return !graph.inputs.empty() && std::ranges::all_of(graph.inputs, BeginsWithVariable) &&
-         std::ranges::all_of(graph.outputs, BeginsWithVariable);
-}
-
-// Sets max_batch_size and dynamic batching where the configuration leaves them to us.
+// Sets max_batch_size and dynamic batching where the configuration leaves them to us. Only a graph that names its batch
+// gets them: joined along any other dimension, the requests of different clients would change each other's results.
 void DeriveBatching(const ModelSignature& graph, ModelConfig& config) {
   const bool silent = config.max_batch_size() == 0 && config.input().empty() && config.output().empty();
-  if (!silent || !LooksBatchable(graph)) return;
+  if (!silent || !graph.named_batch) return;
   std::int64_t limit = kDerivedMaxBatchSize;
   for (const std::int32_t preferred : config.dynamic_batching().preferred_batch_size()) {
     limit = std::max<std::int64_t>(limit, preferred);

@@ -12,10 +12,10 @@
 
 namespace tandem::repository {
 
-// The batch limit of a model whose configuration says nothing and whose every input and output begins with a variable
-// dimension. Triton takes 4 there; 32 is where small models stop gaining from a larger batch on a CPU, and it is also
-// the largest batch that one request may bring, which 4 would cut short for no reason. The batcher never waits for it:
-// a derived model batches only what is already queued.
+// The batch limit of a model whose configuration says nothing and whose graph names a batch. Triton takes 4 there; 32
+// is where small models stop gaining from a larger batch on a CPU, and it is also the largest batch that one request
+// may bring, which 4 would cut short for no reason. The batcher never waits for it: a derived model batches only what
+// is already queued.
 inline constexpr std::int64_t kDerivedMaxBatchSize = 32;
 
 // A model as it will be served.

@@ -136,7 +136,7 @@ Status MatchAll(std::string_view kind, const std::vector<TensorSpec>& graph, std
 }  // namespace
 
 Status MatchTensors(const ModelSignature& graph, ModelConfig& config, ModelSignature& signature) {
-  signature = {};
+  signature = {.named_batch = graph.named_batch};
   TANDEM_TRY(MatchAll("input", graph.inputs, config.max_batch_size(), *config.mutable_input(), signature.inputs));
   return MatchAll("output", graph.outputs, config.max_batch_size(), *config.mutable_output(), signature.outputs);
 }

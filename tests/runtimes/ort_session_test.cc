@@ -327,5 +327,24 @@ TEST_F(OrtSessionTest, ManyThreadsShareOneSession) {
   EXPECT_EQ(wrong, 0);
 }
 
+TEST_F(OrtSessionTest, OnlyTensorsThatAllBeginWithADimensionCalledABatchHaveABatch) {
+  const auto named = [&](const fakes::OnnxDims& in, const fakes::OnnxDims& out) {
+    fakes::OnnxModel model;
+    model.graph.Input("x", DataType::kFp32, in).Output("y", DataType::kFp32, out).Node("Relu", {"x"}, {"y"});
+    const auto session = Load(model);
+    return session && session->signature().named_batch;
+  };
+  EXPECT_TRUE(named({"batch", 4}, {"batch", 4}));
+  EXPECT_TRUE(named({"Batch_size", 4}, {"Batch_size", 4}));
+  EXPECT_TRUE(named({"N", 4}, {"N", 4}));
+  EXPECT_FALSE(named({"", 4}, {"", 4}));
+  EXPECT_FALSE(named({"sequence", 4}, {"sequence", 4}));
+  EXPECT_FALSE(named({"batch", 4}, {"other_batch", 4}));
+  EXPECT_FALSE(named({4, "batch"}, {4, "batch"}));
+  const auto scalar = Load(fakes::DefaultInputModel(), {.optional_inputs = {"bias"}});
+  ASSERT_TRUE(scalar);
+  EXPECT_FALSE(scalar->signature().named_batch);
+}
+
 }  // namespace
 }  // namespace tandem

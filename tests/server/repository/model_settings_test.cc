@@ -24,7 +24,7 @@ TensorSpec Spec(std::string name, DataType type, Shape shape, bool optional = fa
 
 // An image classifier with a variable batch.
 ModelSignature Batched() {
-  return {{Spec("x", DataType::kFp32, {-1, 3, 224, 224})}, {Spec("y", DataType::kFp32, {-1, 1000})}};
+  return {{Spec("x", DataType::kFp32, {-1, 3, 224, 224})}, {Spec("y", DataType::kFp32, {-1, 1000})}, true};
 }
 ModelSignature Fixed() {
   return {{Spec("x", DataType::kFp32, {1, 3, 224, 224})}, {Spec("y", DataType::kFp32, {1, 1000})}};
@@ -50,7 +50,19 @@ std::string ErrorOf(const std::string& pbtxt, const ModelSignature& graph,
   return settings.error().message;
 }
 
-TEST(ModelSettings, ABareModelWithAVariableFirstDimensionIsBatchedWithoutWaiting) {
+TEST(ModelSettings, ABareModelWhoseFirstDimensionIsNotCalledABatchIsNotBatched) {
+  ModelSignature graph = Batched();
+  graph.named_batch = false;
+  const auto settings = Settle("", graph);
+  ASSERT_TRUE(settings);
+  EXPECT_EQ(settings->batching.max_batch_size, 0);
+  EXPECT_FALSE(settings->batching.dynamic);
+  const auto told = Settle("max_batch_size: 8", graph);
+  ASSERT_TRUE(told) << told.error().message;
+  EXPECT_EQ(told->batching.max_batch_size, 8);
+}
+
+TEST(ModelSettings, ABareModelThatNamesItsBatchIsBatchedWithoutWaiting) {
   const auto settings = Settle("", Batched());
   ASSERT_TRUE(settings);
   EXPECT_EQ(settings->batching.max_batch_size, kDerivedMaxBatchSize);
@@ -79,12 +91,6 @@ TEST(ModelSettings, ABareModelWithAFixedFirstDimensionIsServedAsItIs) {
   EXPECT_FALSE(settings->config.has_dynamic_batching());
   EXPECT_EQ(settings->signature, Fixed());
   EXPECT_THAT(settings->config.input(0).dims(), ElementsAre(1, 3, 224, 224));
-}
-
-TEST(ModelSettings, OneTensorWithoutABatchDimensionMakesABareModelUnbatched) {
-  ModelSignature graph = Batched();
-  graph.outputs.push_back(Spec("loss", DataType::kFp32, {}));
-  EXPECT_EQ(Settle("", graph)->batching.max_batch_size, 0);
 }
 
 TEST(ModelSettings, AFullConfigurationIsTakenAtItsWord) {

@@ -10,6 +10,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -45,19 +46,20 @@ class TestFolder {
   std::filesystem::path path_;
 };
 
-// A model file for FakeFactory: takes "x" FP32 [-1,2], gives "y" of the same shape, x + n.
+// A model file for FakeFactory: takes "x" FP32 [batch,2], gives "y" of the same shape, x + n.
 inline std::string AddModel(int n) {
-  return "in x FP32 -1 2\nout y FP32 -1 2\nadd " + std::to_string(n) + "\n";
+  return "batch\nin x FP32 -1 2\nout y FP32 -1 2\nadd " + std::to_string(n) + "\n";
 }
 
-// Makes sessions from text files: lines "in NAME TYPE DIMS…", "out NAME TYPE DIMS…", "add N", "fail" (every run fails),
-// "corrupt" (does not load), "throw" (throws while loading). Any other word is corrupt. Thread-safe.
+// Makes sessions from text files: lines "in NAME TYPE DIMS…", "out NAME TYPE DIMS…", "batch" (their first dimension),
+// "add N", "fail" (every run fails), "endless" (every run waits to be cancelled), "corrupt" (does not load), "throw"
+// (throws while loading). Any other word is corrupt. Thread-safe.
 class FakeFactory final : public SessionFactory {
  public:
   class Session final : public InferenceSession {
    public:
-    Session(FakeFactory& factory, ModelSignature signature, float add, bool fail)
-        : factory_(factory), signature_(std::move(signature)), add_(add), fail_(fail) {
+    Session(FakeFactory& factory, ModelSignature signature, float add, bool fail, bool endless = false)
+        : factory_(factory), signature_(std::move(signature)), add_(add), fail_(fail), endless_(endless) {
       ++factory_.alive;
     }
     ~Session() override { --factory_.alive; }
@@ -65,8 +67,10 @@ class FakeFactory final : public SessionFactory {
     [[nodiscard]] const ModelSignature& signature() const override { return signature_; }
 
     [[nodiscard]] Result<std::vector<Tensor>> Run(std::span<const Tensor> inputs, std::span<const std::string> outputs,
-                                                  CancelToken&) override {
+                                                  CancelToken& cancel) override {
       ++factory_.runs;
+      while (endless_ && !cancel.cancelled()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      if (endless_) return Fail(ErrorCode::kCancelled, "the run was cancelled");
       {
         const std::scoped_lock lock(factory_.mu_);
         factory_.last_inputs_.assign(inputs.begin(), inputs.end());
@@ -92,6 +96,7 @@ class FakeFactory final : public SessionFactory {
     const ModelSignature signature_;
     const float add_;
     const bool fail_;
+    const bool endless_;
   };
 
   [[nodiscard]] Result<std::unique_ptr<InferenceSession>> Create(const SessionRequest& request) override {
@@ -104,6 +109,7 @@ class FakeFactory final : public SessionFactory {
     ModelSignature signature;
     float add = 0;
     bool fail = false;
+    bool endless = false;
     std::ifstream file(request.file);
     for (std::string line; std::getline(file, line);) {
       std::istringstream words(line);
@@ -114,6 +120,10 @@ class FakeFactory final : public SessionFactory {
         words >> add;
       } else if (word == "fail") {
         fail = true;
+      } else if (word == "endless") {
+        endless = true;
+      } else if (word == "batch") {
+        signature.named_batch = true;
       } else if (word == "in" || word == "out") {
         TensorSpec spec;
         std::string type;
@@ -125,7 +135,7 @@ class FakeFactory final : public SessionFactory {
         return Invalid("the model file is corrupt");
       }
     }
-    return std::make_unique<Session>(*this, std::move(signature), add, fail);
+    return std::make_unique<Session>(*this, std::move(signature), add, fail, endless);
   }
 
   [[nodiscard]] SessionRequest last_request() const {

@@ -26,7 +26,7 @@ class Warmup : public testing::Test {
   }
 
   TestFolder repo_;
-  ModelSignature graph_ = {{{"x", DataType::kFp32, {-1, 2}}}, {{"y", DataType::kFp32, {-1, 2}}}};
+  ModelSignature graph_ = {{{"x", DataType::kFp32, {-1, 2}}}, {{"y", DataType::kFp32, {-1, 2}}}, true};
 };
 
 TEST_F(Warmup, ZerosAndRandomDataHaveTheSampleShape) {
