@@ -294,13 +294,11 @@ Status Server::Parts::WritePorts() const {
 
 Status Server::Parts::LoadModels() {
   TANDEM_TRY(repository->Start());
+  // Each is in the log already.
   const auto failures = repository->StartupFailures();
-  for (const auto& failure : failures) {
-    LogError("model failed to load", {{"model", failure.model}, {"reason", failure.error.message}});
-  }
   if (!failures.empty() && options.exit_on_error) {
-    return Fail(ErrorCode::kInternal, "{} model(s) failed to load and --exit-on-error is true; the first: {}: {}",
-                failures.size(), failures.front().model, failures.front().error.message);
+    return Fail(ErrorCode::kInternal, "{} model(s) failed to load and --exit-on-error is true; the first: {}",
+                failures.size(), failures.front().error.message);
   }
   accepting = true;
   // After it is set, so that a drain that begins now has the last word.

@@ -83,7 +83,10 @@ Status ReadEntry(const fs::directory_entry& entry, ModelFolder& model) {
       TANDEM_TRY(Confine(entry.path(), model.root, "version folder"));
       return StampFolder(entry.path(), "", 0, model.versions[*version]);
     }
-    if (name == "warmup") return StampFolder(entry.path(), "warmup/", 0, model.shared_files);
+    if (name == "warmup") {
+      TANDEM_TRY(Confine(entry.path(), model.root, "warm-up folder"));
+      return StampFolder(entry.path(), "warmup/", 0, model.shared_files);
+    }
     return {};
   }
   const bool is_config = name == "config.pbtxt" || name == "config.json";

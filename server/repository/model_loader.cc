@@ -8,6 +8,7 @@
 #include <google/protobuf/util/message_differencer.h>
 
 #include "api/wire/proto/model_config.pb.h"
+#include "server/repository/cancel_after.h"
 #include "server/repository/config_check.h"
 #include "server/repository/config_file.h"
 #include "server/repository/model_name.h"
@@ -35,6 +36,11 @@ auto Guarded(Step step) -> decltype(step()) {
   } catch (...) {
     return Fail(ErrorCode::kInternal, "the runtime threw something that is not an exception");
   }
+}
+
+Status CheckGoingOn(const CancelToken& cancel) {
+  if (!cancel.cancelled()) return {};
+  return Fail(ErrorCode::kUnavailable, "loading was ended by an unload or by the end of the server");
 }
 
 Result<Servable::Labels> ReadLabels(const ModelFolder& model, const ModelConfig& config) {
@@ -66,11 +72,13 @@ std::filesystem::path DataRoot(const ModelFolder& model, const std::filesystem::
 // A servable whose last owner hands it to `graves` instead of destroying it. `keep` stays as long as it does.
 std::shared_ptr<Servable> MakeServable(std::unique_ptr<Servable> servable, const std::shared_ptr<Worker>& graves,
                                        const std::shared_ptr<TemporaryFolder>& keep) {
-  return {servable.release(), [graves, keep](Servable* last) {
+  return {servable.release(), [graves, keep](Servable* last) mutable {
+            // A weak pointer keeps this closure: it must not hold the folder longer than the servable lives. The
+            // folder goes last.
             std::unique_ptr<Servable> owner(last);
             try {
               // Once the worker has stopped, or without memory for the task, it is destroyed here.
-              static_cast<void>(graves->PostFirst([owner = std::move(owner), keep] {}));
+              static_cast<void>(graves->PostFirst([keep = std::move(keep), owner = std::move(owner)] {}));
             } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
             }
           }};
@@ -106,14 +114,15 @@ Result<LoadPlan> ModelLoader::PlanUnguarded(ModelFolder folder, const std::optio
                   std::move(keep)};
 }
 
-Result<LoadedVersion> ModelLoader::Load(const LoadPlan& plan, std::int64_t version,
-                                        const LoadedVersion* previous) const {
-  return Guarded([&] { return LoadUnguarded(plan, version, previous); });
+Result<LoadedVersion> ModelLoader::Load(const LoadPlan& plan, std::int64_t version, const LoadedVersion* previous,
+                                        CancelToken& cancel) const {
+  return Guarded([&] { return LoadUnguarded(plan, version, previous, cancel); });
 }
 
 Result<LoadedVersion> ModelLoader::LoadUnguarded(const LoadPlan& plan, std::int64_t version,
-                                                 const LoadedVersion* previous) const {
+                                                 const LoadedVersion* previous, CancelToken& cancel) const {
   const ModelFolder& folder = plan.folder;
+  TANDEM_TRY(CheckGoingOn(cancel));
   // Which versions are served does not change what one of them is.
   auto given = std::make_shared<ModelConfig>(*plan.given);
   given->clear_version_policy();
@@ -139,7 +148,7 @@ Result<LoadedVersion> ModelLoader::LoadUnguarded(const LoadPlan& plan, std::int6
   TANDEM_ASSIGN(ModelSettings settings, CompleteSettings(folder.name, *plan.given, session->signature(), file));
   TANDEM_ASSIGN(Servable::Labels labels, ReadLabels(folder, settings.config));
   session = ApplyReshape(settings.config, settings.signature, std::move(session));
-  TANDEM_TRY(WarmUp(plan, settings, *session));
+  TANDEM_TRY(WarmUp(plan, settings, *session, cancel));
 
   auto servable =
       std::make_unique<Servable>(folder.name, version, std::move(settings.signature), std::move(settings.batching),
@@ -148,14 +157,36 @@ Result<LoadedVersion> ModelLoader::LoadUnguarded(const LoadPlan& plan, std::int6
                        std::make_shared<const ModelConfig>(std::move(settings.config)), std::move(source)};
 }
 
-Status ModelLoader::WarmUp(const LoadPlan& plan, const ModelSettings& settings, InferenceSession& session) const {
+Status ModelLoader::WarmUp(const LoadPlan& plan, const ModelSettings& settings, InferenceSession& session,
+                           CancelToken& cancel) const {
   TANDEM_ASSIGN(const std::vector<WarmupSample> samples, BuildWarmup(plan.folder, settings));
-  for (const WarmupSample& sample : samples) TANDEM_TRY(RunWarmup(session, settings.signature, sample));
-  if (!samples.empty() || !options_.default_warmup) return {};
+  TANDEM_TRY(CheckGoingOn(cancel));
+  CancelToken enough;
+  const auto registration = cancel.OnCancel([&enough] { enough.Cancel(); });
+  if (!samples.empty()) {
+    const CancelAfter limit(enough, options_.warmup_limit);
+    for (const WarmupSample& sample : samples) {
+      const Status warm = RunWarmup(session, settings.signature, sample, enough);
+      TANDEM_TRY(CheckGoingOn(cancel));
+      if (!warm && limit.expired()) {
+        return Invalid("model_warmup '{}' takes longer than the {} that all samples together may take",
+                       Quotable(sample.name), std::chrono::duration_cast<std::chrono::seconds>(options_.warmup_limit));
+      }
+      TANDEM_TRY(warm);
+    }
+    return {};
+  }
   // Zeros are our guess, not the user's word: a graph that dislikes them is still good.
-  const auto zeros = DefaultWarmup(settings);
+  const auto zeros = options_.default_warmup ? DefaultWarmup(settings) : std::nullopt;
   if (!zeros) return {};
-  if (const Status warm = RunWarmup(session, settings.signature, *zeros); !warm) {
+  const CancelAfter limit(enough, options_.default_warmup_limit);
+  const Status warm = RunWarmup(session, settings.signature, *zeros, enough);
+  TANDEM_TRY(CheckGoingOn(cancel));
+  if (warm) return {};
+  if (limit.expired()) {
+    Log(LogLevel::kWarning, std::format("model '{}' starts cold, its run over zeros takes longer than {}",
+                                        plan.folder.name, options_.default_warmup_limit));
+  } else {
     Log(LogLevel::kInfo, std::format("model '{}' starts cold, its run over zeros did not work: {}", plan.folder.name,
                                      warm.error().message));
   }

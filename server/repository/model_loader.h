@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "api/base/cancel_token.h"
 #include "api/base/result.h"
 #include "colocation/servable.h"
 #include "server/repository/layout.h"
@@ -58,17 +59,18 @@ class ModelLoader {
   [[nodiscard]] Result<LoadPlan> Plan(ModelFolder folder, const std::optional<std::string>& config_json,
                                       std::shared_ptr<TemporaryFolder> keep) const;
 
-  // Makes one version and warms it up; `previous` itself when nothing that it was made from has changed.
-  [[nodiscard]] Result<LoadedVersion> Load(const LoadPlan& plan, std::int64_t version,
-                                           const LoadedVersion* previous) const;
+  // Makes one version and warms it up; `previous` itself when nothing that it was made from has changed. Once `cancel`
+  // is set it ends with kUnavailable as soon as the runtime lets it: between two steps, or within a run of the warm-up.
+  [[nodiscard]] Result<LoadedVersion> Load(const LoadPlan& plan, std::int64_t version, const LoadedVersion* previous,
+                                           CancelToken& cancel) const;
 
  private:
   [[nodiscard]] Result<LoadPlan> PlanUnguarded(ModelFolder folder, const std::optional<std::string>& config_json,
                                                std::shared_ptr<TemporaryFolder> keep) const;
   [[nodiscard]] Result<LoadedVersion> LoadUnguarded(const LoadPlan& plan, std::int64_t version,
-                                                    const LoadedVersion* previous) const;
-  [[nodiscard]] Status WarmUp(const LoadPlan& plan, const struct ModelSettings& settings,
-                              InferenceSession& session) const;
+                                                    const LoadedVersion* previous, CancelToken& cancel) const;
+  [[nodiscard]] Status WarmUp(const LoadPlan& plan, const struct ModelSettings& settings, InferenceSession& session,
+                              CancelToken& cancel) const;
   void Log(LogLevel level, const std::string& text) const;
 
   const RepositoryOptions& options_;

@@ -73,7 +73,8 @@ Status CheckModelName(std::string_view name) {
     return Invalid("the model name '{}' has {} bytes; at most {} are allowed", Quotable(name), name.size(),
                    kMaxModelName);
   }
-  if (name == "." || name == "..") return Invalid("'{}' is not a model name", name);
+  // Such folders are what is being copied, or versions of other tools: no way to a model may lead through them.
+  if (name.starts_with('.')) return Invalid("the model name '{}' begins with '.'", Quotable(name));
   for (std::string_view rest = name; !rest.empty();) {
     const CodePoint c = Decode(rest);
     if (c.length == 0) return Invalid("the model name '{}' is not valid UTF-8", Quotable(name));

@@ -18,7 +18,7 @@ inline constexpr std::size_t kMaxModelName = 255;
 // A path of this machine made fit for a message.
 [[nodiscard]] std::string PathText(const std::filesystem::path& path);
 
-// A model's name is one folder's name: 1 to 255 bytes of printable UTF-8, no '/' and no '\', not '.' or '..'.
+// A model's name is one folder's name: 1 to 255 bytes of printable UTF-8, no '/' and no '\', no '.' in front.
 [[nodiscard]] Status CheckModelName(std::string_view name);
 
 // The name of a version folder: a positive integer without sign or leading zero that fits 63 bits. Else nothing.

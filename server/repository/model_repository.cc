@@ -31,8 +31,22 @@ ModelRepository::~ModelRepository() {
 
 void ModelRepository::StopLoading() {
   stopping_ = true;
-  const MutexLock lock(mu_);
-  poll_wake_.NotifyAll();
+  {
+    const MutexLock lock(mu_);
+    poll_wake_.NotifyAll();
+  }
+  EndLoading(std::nullopt);
+}
+
+void ModelRepository::EndLoading(std::optional<std::string_view> name) {
+  std::vector<std::shared_ptr<CancelToken>> tokens;  // Cancelled after the lock: what hears of it is not ours.
+  {
+    const MutexLock lock(mu_);
+    for (const auto& [each, entry] : entries_) {
+      if (entry.loading && (!name || *name == each)) tokens.push_back(entry.loading);
+    }
+  }
+  for (const auto& token : tokens) token->Cancel();
 }
 
 std::vector<StartupFailure> ModelRepository::StartupFailures() const {
@@ -50,9 +64,7 @@ Error ModelRepository::WhyNotServed(std::string_view name) const {
   if (entry.activity == ModelState::kLoading) {
     return {ErrorCode::kUnavailable, std::format("model '{}' is still loading", name)};
   }
-  if (!entry.wanted && entry.reason.empty()) {
-    return {ErrorCode::kNotFound, std::format("model '{}' is not loaded", name)};
-  }
+  if (!entry.wanted) return {ErrorCode::kNotFound, std::format("model '{}' is not loaded", name)};
   return {ErrorCode::kUnavailable, std::format("model '{}' is not ready: {}", name, entry.reason)};
 }
 

@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "api/base/cancel_token.h"
 #include "api/base/mutex.h"
 #include "api/base/result.h"
 #include "colocation/servable.h"
@@ -66,11 +67,12 @@ class ModelRepository {
   // when a repository cannot be read: models that fail are in StartupFailures(), for the caller to weigh.
   [[nodiscard]] Status Start();
   [[nodiscard]] std::vector<StartupFailure> StartupFailures() const;
-  // From now on no model begins to load; those that have begun end as they will.
+  // From now on no model begins to load, and those that have begun end as soon as the runtime lets them.
   void StopLoading();
 
-  // The version to run, the highest served one when `version` is empty. kNotFound: no such model or version.
-  // kInvalidArgument: the version is not a number. kUnavailable: the model is known but not ready.
+  // The version to run, the highest served one when `version` is empty. kNotFound: no such model or version, or it is
+  // not meant to be served, like one that was unloaded. kInvalidArgument: the version is not a number. kUnavailable: it
+  // should be served, but is still loading or has failed to load.
   [[nodiscard]] Result<std::shared_ptr<Servable>> Find(std::string_view name, std::string_view version) const;
 
   // Errors as Find().
@@ -90,6 +92,8 @@ class ModelRepository {
   // Only in kExplicit, else kUnavailable. Blocks while the model loads: not for a thread that serves connections.
   [[nodiscard]] Status Load(const std::string& name, LoadOptions options);
   [[nodiscard]] Status Unload(const std::string& name);
+  // Unload also ends a load of the model that is under way.
+  //
   // The same on the repository's worker; `done` is called there, once, also when the repository is going away.
   void LoadAsync(std::string name, LoadOptions options, Done done);
   void UnloadAsync(std::string name, Done done);
@@ -117,6 +121,7 @@ class ModelRepository {
     bool unloaded = false;                     // By somebody's word: a rescan leaves it alone.
     bool overridden = false;                   // Served from what came with a load call: a rescan leaves it alone.
     ModelState activity = ModelState::kReady;  // kLoading or kUnloading while busy with it.
+    std::shared_ptr<CancelToken> loading;      // While loading; shared with whoever ends it.
     std::map<std::int64_t, LoadedVersion> served;
     std::map<std::int64_t, std::string> missing;               // Versions that are not served, and why.
     std::map<std::int64_t, std::weak_ptr<Servable>> draining;  // Unloaded, with requests still under way.
@@ -133,8 +138,10 @@ class ModelRepository {
 
   [[nodiscard]] Status LoadModel(const std::string& name, const LoadOptions& options);
   [[nodiscard]] LoadOutcome Build(const std::string& name, const LoadOptions& options,
-                                  const std::map<std::int64_t, LoadedVersion>& served) const;
+                                  const std::map<std::int64_t, LoadedVersion>& served, CancelToken& cancel) const;
   [[nodiscard]] Status Apply(Lease& lease, LoadOutcome outcome);
+  // Ends the load of this model that is under way, if any; of all models without a name.
+  void EndLoading(std::optional<std::string_view> name);
   [[nodiscard]] Status UnloadModel(const std::string& name, bool forget);
   [[nodiscard]] std::vector<StartupFailure> LoadAll(const std::vector<std::string>& names);
   [[nodiscard]] std::vector<std::string> NoteScan(const RepositoryScan& scan, bool retry_failed);

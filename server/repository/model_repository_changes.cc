@@ -41,6 +41,7 @@ class ModelRepository::Lease {
     } else {
       entry_.busy = false;
       entry_.activity = ModelState::kReady;
+      entry_.loading.reset();
     }
     repository_.idle_.NotifyAll();
   }
@@ -122,7 +123,13 @@ std::vector<StartupFailure> ModelRepository::LoadAll(const std::vector<std::stri
   std::atomic<std::size_t> next{0};
   std::vector<Status> results(names.size());
   const auto work = [&] {
-    for (std::size_t i = next++; i < names.size() && !stopping_; i = next++) results[i] = LoadModel(names[i], {});
+    for (std::size_t i = next++; i < names.size() && !stopping_; i = next++) {
+      try {
+        results[i] = LoadModel(names[i], {});
+      } catch (const std::exception& e) {
+        results[i] = Fail(ErrorCode::kInternal, "model '{}' failed to load: {}", names[i], Quotable(e.what()));
+      }
+    }
   };
   {
     std::vector<std::jthread> others;
@@ -141,13 +148,16 @@ std::vector<StartupFailure> ModelRepository::LoadAll(const std::vector<std::stri
 Status ModelRepository::LoadModel(const std::string& name, const LoadOptions& options) {
   const auto lease = Lease::Take(*this, name, ModelState::kLoading, /*create=*/true);
   std::map<std::int64_t, LoadedVersion> served;
+  const auto cancel = std::make_shared<CancelToken>();
   {
     const MutexLock lock(mu_);
     served = lease->entry().served;
+    lease->entry().loading = cancel;
   }
+  if (stopping_) cancel->Cancel();  // Whoever set it may have looked for tokens before ours was there.
   LoadOutcome outcome;
   try {
-    outcome = Build(name, options, served);
+    outcome = Build(name, options, served, *cancel);
   } catch (const std::exception& e) {
     outcome.error = Error{ErrorCode::kInternal, Quotable(e.what())};
     outcome.folder = std::unexpected(*outcome.error);
@@ -156,7 +166,8 @@ Status ModelRepository::LoadModel(const std::string& name, const LoadOptions& op
 }
 
 ModelRepository::LoadOutcome ModelRepository::Build(const std::string& name, const LoadOptions& options,
-                                                    const std::map<std::int64_t, LoadedVersion>& served) const {
+                                                    const std::map<std::int64_t, LoadedVersion>& served,
+                                                    CancelToken& cancel) const {
   LoadOutcome outcome;
   std::shared_ptr<TemporaryFolder> keep;
   outcome.overridden = options.config_json.has_value();
@@ -181,7 +192,7 @@ ModelRepository::LoadOutcome ModelRepository::Build(const std::string& name, con
   }
   for (const std::int64_t version : plan->versions) {
     const auto previous = served.find(version);
-    auto loaded = loader_.Load(*plan, version, previous == served.end() ? nullptr : &previous->second);
+    auto loaded = loader_.Load(*plan, version, previous == served.end() ? nullptr : &previous->second, cancel);
     if (loaded) {
       outcome.loaded.emplace(version, std::move(*loaded));
     } else {
@@ -193,7 +204,10 @@ ModelRepository::LoadOutcome ModelRepository::Build(const std::string& name, con
 
 Status ModelRepository::Apply(Lease& lease, LoadOutcome outcome) {
   std::optional<Error> error = outcome.error;
-  for (const auto& [version, why] : outcome.failed) {
+  const std::string own_name = std::format("model '{}': ", lease.name());
+  for (auto& [version, why] : outcome.failed) {
+    // The runtime names the model, and so does every message that this becomes a part of.
+    if (why.message.starts_with(own_name)) why.message.erase(0, own_name.size());
     if (!error) error = Error{why.code, ""};
     error->message += std::format("{}version {}: {}", error->message.empty() ? "" : "; ", version, why.message);
   }
@@ -241,10 +255,14 @@ Status ModelRepository::UnloadModel(const std::string& name, bool forget) {
   const auto lease = Lease::Take(*this, name, ModelState::kUnloading, /*create=*/false);
   if (!lease) return Fail(ErrorCode::kNotFound, "model '{}' is not known to this server", Quotable(name));
   std::map<std::int64_t, LoadedVersion> retired;  // Let go of after the lock.
+  // What only came with a load call leaves nothing behind.
+  const auto on_disk = FindModelFolder(options_.roots, name);
+  const bool gone = !on_disk && on_disk.error().code == ErrorCode::kNotFound;
   {
     const MutexLock lock(mu_);
     Entry& entry = lease->entry();
     if (forget && entry.overridden) return {};
+    if (forget || (gone && entry.overridden)) lease->Forget();
     retired = std::move(entry.served);
     entry.served.clear();
     for (const auto& [version, loaded] : retired) {
@@ -256,7 +274,6 @@ Status ModelRepository::UnloadModel(const std::string& name, bool forget) {
     entry.unloaded = true;
     entry.overridden = false;
     entry.attempted.reset();
-    if (forget) lease->Forget();
     Publish();
   }
   if (!retired.empty()) Log(LogLevel::kInfo, std::format("model '{}' is unloaded", name));
@@ -284,6 +301,7 @@ Status ModelRepository::Load(const std::string& name, LoadOptions options) {
 Status ModelRepository::Unload(const std::string& name) {
   TANDEM_TRY(CheckExplicit());
   TANDEM_TRY(CheckModelName(name));
+  EndLoading(name);
   return UnloadModel(name, /*forget=*/false);
 }
 
@@ -333,6 +351,7 @@ void ModelRepository::LoadAsync(std::string name, LoadOptions options, Done done
 }
 
 void ModelRepository::UnloadAsync(std::string name, Done done) {
+  if (CheckExplicit()) EndLoading(name);  // Now: the load may be what the worker is busy with.
   Post([this, name = std::move(name)] { return Unload(name); }, std::move(done));
 }
 

@@ -26,8 +26,11 @@ struct RepositoryOptions {
   std::chrono::milliseconds poll_interval{15'000};
   std::vector<ProviderChoice> default_providers;  // For models whose configuration names none.
   bool default_warmup = true;                     // One run over zeros where the configuration has no model_warmup.
-  int loading_threads = 2;                        // At the start and in Rescan().
-  std::filesystem::path temporary_folder;         // For files that come with a load call; empty: the system's.
+  // A version whose run over zeros takes longer is served cold; one whose model_warmup does fails to load.
+  std::chrono::milliseconds default_warmup_limit{5'000};
+  std::chrono::milliseconds warmup_limit{300'000};
+  int loading_threads = 2;                 // At the start and in Rescan().
+  std::filesystem::path temporary_folder;  // For files that come with a load call; empty: the system's.
   std::uint64_t max_override_bytes = std::uint64_t{2} << 30;
   // Called from any thread, several at once; must not call back into the repository. Unset: silence.
   std::function<void(LogLevel, const std::string&)> log;

@@ -173,12 +173,13 @@ std::optional<WarmupSample> DefaultWarmup(const ModelSettings& settings) {
   return sample;
 }
 
-Status RunWarmup(InferenceSession& session, const ModelSignature& signature, const WarmupSample& sample) {
+Status RunWarmup(InferenceSession& session, const ModelSignature& signature, const WarmupSample& sample,
+                 CancelToken& cancel) {
   std::vector<std::string> outputs;
   for (const TensorSpec& spec : signature.outputs) outputs.push_back(spec.name);
-  CancelToken never;
   for (std::uint32_t run = 0; run < sample.runs; ++run) {
-    if (const auto result = session.Run(sample.inputs, outputs, never); !result) {
+    if (cancel.cancelled()) return Fail(ErrorCode::kCancelled, "model_warmup '{}' was ended", Quotable(sample.name));
+    if (const auto result = session.Run(sample.inputs, outputs, cancel); !result) {
       return Fail(result.error().code, "model_warmup '{}' failed: {}", Quotable(sample.name), result.error().message);
     }
   }

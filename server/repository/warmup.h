@@ -25,7 +25,8 @@ struct WarmupSample {
 // One run over zeros, every variable dimension 1; nothing when that would be unreasonably large.
 [[nodiscard]] std::optional<WarmupSample> DefaultWarmup(const ModelSettings& settings);
 
-// Runs a sample for all outputs of the signature. The error names the sample.
-[[nodiscard]] Status RunWarmup(InferenceSession& session, const ModelSignature& signature, const WarmupSample& sample);
+// Runs a sample for all outputs of the signature. The error names the sample; kCancelled when `cancel` ended it.
+[[nodiscard]] Status RunWarmup(InferenceSession& session, const ModelSignature& signature, const WarmupSample& sample,
+                               CancelToken& cancel);
 
 }  // namespace tandem::repository

@@ -7,7 +7,7 @@ namespace tandem::repository {
 namespace {
 
 TEST(ModelName, OrdinaryAndUnicodeNamesAreTaken) {
-  for (const char* name : {"resnet50", "my model", "größe", "a.b-c_d", "..."})
+  for (const char* name : {"resnet50", "my model", "größe", "a.b-c_d", "a..."})
     EXPECT_TRUE(CheckModelName(name)) << name;
   EXPECT_TRUE(CheckModelName(std::string(255, 'a')));
 }
@@ -15,8 +15,8 @@ TEST(ModelName, OrdinaryAndUnicodeNamesAreTaken) {
 TEST(ModelName, NamesThatAreNotOneFolderAreRefused) {
   const std::string nul("a\0b", 3);
   for (const std::string& name :
-       {std::string(""), std::string("."), std::string(".."), std::string("a/b"), std::string("../a"),
-        std::string("a\\b"), nul, std::string("a\nb"), std::string("a\x7f"), std::string(256, 'a'),
+       {std::string(""), std::string("."), std::string(".."), std::string(".hidden"), std::string("a/b"),
+        std::string("../a"), std::string("a\\b"), nul, std::string("a\nb"), std::string("a\x7f"), std::string(256, 'a'),
         std::string("\xff\xfe"), std::string("\xc0\xaf"), std::string("\xed\xa0\x80"), std::string("\xe2\x80\xa8")}) {
     const Status status = CheckModelName(name);
     ASSERT_FALSE(status) << name;

@@ -308,14 +308,14 @@ TEST_F(Repository, ExplicitModeLoadsWhatItIsTold) {
   ASSERT_TRUE(models_->Load("a", {}));
   EXPECT_EQ(Served("a"), 1);
   ASSERT_TRUE(models_->Unload("a"));
-  EXPECT_EQ(FindError("a"), ErrorCode::kUnavailable);
+  EXPECT_EQ(FindError("a"), ErrorCode::kNotFound);
   EXPECT_FALSE(models_->IsReady("a", ""));
   EXPECT_THAT(Index()[0], "a/1 UNAVAILABLE unloaded");
   ASSERT_TRUE(models_->Unload("a"));
   EXPECT_EQ(models_->Unload("nope").error().code, ErrorCode::kNotFound);
   // Somebody has unloaded it: looking at the disk does not bring it back.
   ASSERT_TRUE(models_->Rescan());
-  EXPECT_EQ(FindError("a"), ErrorCode::kUnavailable);
+  EXPECT_EQ(FindError("a"), ErrorCode::kNotFound);
   ASSERT_TRUE(models_->Load("a", {}));
   EXPECT_EQ(Served("a"), 1);
 }
@@ -388,6 +388,23 @@ TEST_F(Repository, FilesMayComeWithTheLoadAndGoWithTheModel) {
   EXPECT_EQ(Served("m"), 1);
   Settle();
   EXPECT_TRUE(fs::is_empty(temporary_.path()));
+}
+
+TEST_F(Repository, AModelThatCameWithTheLoadLeavesNothingBehindWhenItIsUnloaded) {
+  Start(ControlMode::kExplicit);
+  ASSERT_TRUE(models_->Load("new", {.config_json = "{}", .files = {{"1/model.onnx", AddModel(9)}}}));
+  auto in_flight = models_->Find("new", "").value();
+  std::promise<Status> unloaded;
+  models_->UnloadAsync("new", [&](Status status) { unloaded.set_value(std::move(status)); });
+  EXPECT_TRUE(unloaded.get_future().get());
+  EXPECT_FALSE(fs::is_empty(temporary_.path()));
+  in_flight.reset();
+  models_->UnloadAsync("new", [](const Status&) {});
+  std::promise<void> settled;  // The worker has no other way to say that it is done; a rescan would clean up, too.
+  models_->LoadAsync("nope", {}, [&](const Status&) { settled.set_value(); });
+  settled.get_future().wait();
+  EXPECT_TRUE(fs::is_empty(temporary_.path()));
+  EXPECT_THAT(Index(), IsEmpty());
 }
 
 TEST_F(Repository, BadFileOverridesLeaveNothingBehind) {
@@ -467,6 +484,51 @@ TEST_F(Repository, AFailedWarmupIsAnErrorOnlyWhenItWasAskedFor) {
   EXPECT_THAT(log_.text(), HasSubstr("model 'silent' starts cold"));
   EXPECT_EQ(FindError("asked"), ErrorCode::kUnavailable);
   EXPECT_THAT(models_->Find("asked", "").error().message, HasSubstr("sample-1"));
+}
+
+constexpr const char* kEndless = "batch\nin x FP32 -1 2\nout y FP32 -1 2\nendless\n";
+constexpr const char* kWarmup =
+    R"(model_warmup { name: "w" inputs { key: "x" value { data_type: TYPE_FP32 dims: 2 zero_data: true } } })";
+
+TEST_F(Repository, AnEndlessRunOverZerosIsGivenUpAndTheModelServedCold) {
+  repo_.Write("m/1/model.onnx", kEndless);
+  options_.default_warmup_limit = std::chrono::milliseconds(20);
+  Start();
+  EXPECT_TRUE(models_->IsReady("m", ""));
+  EXPECT_THAT(log_.text(), AllOf(HasSubstr("model 'm' starts cold"), HasSubstr("longer than 20ms")));
+}
+
+TEST_F(Repository, AnEndlessWarmupThatWasAskedForIsAFailedLoad) {
+  repo_.Write("m/1/model.onnx", kEndless);
+  repo_.Write("m/config.pbtxt", kWarmup);
+  options_.warmup_limit = std::chrono::milliseconds(20);
+  Start();
+  EXPECT_THAT(models_->Find("m", "").error().message, AllOf(HasSubstr("model_warmup 'w'"), HasSubstr("longer")));
+}
+
+TEST_F(Repository, AnUnloadEndsAnEndlessWarmup) {
+  repo_.Write("m/1/model.onnx", kEndless);
+  repo_.Write("m/config.pbtxt", kWarmup);
+  Start(ControlMode::kExplicit);
+  std::promise<Status> loaded;
+  models_->LoadAsync("m", {}, [&](Status status) { loaded.set_value(std::move(status)); });
+  while (factory_.runs == 0) std::this_thread::yield();
+  std::promise<Status> unloaded;
+  models_->UnloadAsync("m", [&](Status status) { unloaded.set_value(std::move(status)); });
+  EXPECT_EQ(loaded.get_future().get().error().code, ErrorCode::kUnavailable);
+  EXPECT_TRUE(unloaded.get_future().get());
+  EXPECT_EQ(FindError("m"), ErrorCode::kNotFound);
+}
+
+TEST_F(Repository, TheEndOfTheServerEndsAnEndlessWarmup) {
+  repo_.Write("m/1/model.onnx", kEndless);
+  options_.default_warmup_limit = std::chrono::hours(1);
+  Open();
+  std::thread start([this] { EXPECT_TRUE(models_->Start()); });
+  while (factory_.runs == 0) std::this_thread::yield();
+  models_->StopLoading();
+  start.join();
+  EXPECT_FALSE(models_->IsReady("m", ""));
 }
 
 TEST_F(Repository, UnknownFieldsOfAConfigurationAreWarnedAbout) {
