@@ -109,7 +109,7 @@ class GenericCalls::TakenCall final : public Call {
     stream_.WriteAndFinish(message, grpc::WriteOptions(), grpc::Status::OK, &sent_);
   }
 
-  // Ends the call with that status. The handler hears of it as if the client had gone.
+  // Ends the call with that status, which gRPC 1.51 also tells the client. The handler hears of it as if that had gone.
   void GiveUp(const grpc::Status& status) {
     grpc_call_cancel_with_status(context_.c_call(), static_cast<grpc_status_code>(status.error_code()),
                                  status.error_message().c_str(), nullptr);
@@ -134,7 +134,7 @@ class GenericCalls::TakenCall final : public Call {
   void Release() {
     if (holds_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
     GenericCalls& calls = calls_;
-    const Share share = share_;  // Constant since the beginning.
+    const Share share = share_;
     delete this;
     calls.Leave(share);
   }
@@ -213,8 +213,10 @@ class GenericCalls::TakenCall final : public Call {
   MonotonicTime message_time_;
   std::unique_ptr<grpc::Alarm> alarm_;
 
-  // The loop's thread only.
+  // Constant once the call has its handler.
   Share share_ = Share::kNone;
+
+  // The loop's thread only.
   bool heard_ = false;
 
   // Guarded by GenericCalls::mu_.
