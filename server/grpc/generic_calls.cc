@@ -100,12 +100,12 @@ class GenericCalls::TakenCall final : public Call {
 
   // The hold that finishing needs is there since the beginning.
   void Finish(const grpc::Status& status) override {
-    finished_.store(true, std::memory_order_relaxed);
+    finished_.store(true, std::memory_order_release);
     stream_.Finish(status, &sent_);
   }
 
   void Answer(const grpc::ByteBuffer& message) override {
-    finished_.store(true, std::memory_order_relaxed);
+    finished_.store(true, std::memory_order_release);
     stream_.WriteAndFinish(message, grpc::WriteOptions(), grpc::Status::OK, &sent_);
   }
 
@@ -133,6 +133,8 @@ class GenericCalls::TakenCall final : public Call {
   void Hold() { holds_.fetch_add(1, std::memory_order_relaxed); }
   void Release() {
     if (holds_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
+    // What the handler did before it finished the call, maybe on another thread, comes before its end.
+    (void)finished_.load(std::memory_order_acquire);
     GenericCalls& calls = calls_;
     const Share share = share_;
     delete this;

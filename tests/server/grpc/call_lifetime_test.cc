@@ -172,6 +172,8 @@ TEST_F(CallLifetime, ARequestsTimeCountsFromItsArrivalAlsoWhileItWaitsToBeParsed
     ASSERT_TRUE(call.Write(request.SerializeAsString()));
     Pause(400);
   }
+  std::string answer;
+  EXPECT_FALSE(call.Read(answer));
   EXPECT_EQ(call.Finish().error_code(), StatusCode::DEADLINE_EXCEEDED);
 }
 
