@@ -11,8 +11,8 @@ namespace {
 // The most that is reserved for a client that has announced a body and sent nothing.
 constexpr std::size_t kFirstRoom = 64 * 1024;
 constexpr std::size_t kFirstRoomUnknown = 4096;
-// Up to here the room grows fourfold, which spares copies of bodies of the usual size.
-constexpr std::size_t kFastGrowth = 512 * 1024;
+// And once that has come: bodies of the usual size are copied no more than this once.
+constexpr std::size_t kSecondRoom = std::size_t{1} << 20;
 
 }  // namespace
 
@@ -28,9 +28,12 @@ std::span<std::byte> BodyBuffer::Room(std::size_t wanted) {
 }
 
 bool BodyBuffer::Grow() {
-  std::size_t room =
-      size_ == 0 ? (expected_ > 0 ? kFirstRoom : kFirstRoomUnknown) : size_ * (size_ < kFastGrowth ? 4 : 2);
-  if (expected_ > 0) room = std::min(room, std::max(expected_, size_ + 1));
+  std::size_t room = size_ * 2;
+  if (expected_ == 0) {
+    room = std::max(room, kFirstRoomUnknown);
+  } else {
+    room = std::min(std::max(room, size_ == 0 ? kFirstRoom : kSecondRoom), std::max(expected_, size_ + 1));
+  }
   const std::size_t capacity = begin_ + room + kBodySlack;
   BudgetShare share(budget_);
   if (!share.Take(capacity)) return false;

@@ -14,8 +14,8 @@ namespace tandem::http {
 // Bytes behind every body that may be read, and mean nothing: a JSON reader needs them.
 inline constexpr std::size_t kBodySlack = 64;
 
-// The body of one request while it arrives. Grows with the bytes that really come: for a body that is only announced at
-// most 64 KiB are taken, and later no more than four times what is there. Keeps one chosen byte of the body at
+// The body of one request while it arrives. Grows with the bytes that really come: a body that is only announced takes at
+// most 64 KiB, one that has begun 1 MiB, and then no more than twice what is there. Keeps one chosen byte of the body at
 // kTensorAlignment. Connection's thread only; what Finish() gives is free of it.
 class BodyBuffer {
  public:

@@ -33,7 +33,7 @@ constexpr double kMaxSloMs = 86'400'000;
 
 // What takes about a millisecond on one core. More than that is done aside.
 constexpr std::size_t kLargeJson = 256 * 1024;
-constexpr std::size_t kLargePacked = 4 * 1024;            // Unpacks to a megabyte or two at worst.
+constexpr std::size_t kLargePacked = 1024;                // Unpacks to a megabyte at worst.
 constexpr std::size_t kLargeBody = std::size_t{1} << 20;  // BYTES are looked at element by element.
 constexpr std::size_t kLargeAnswer = 64 * 1024;
 
@@ -177,7 +177,9 @@ bool IsLongToWrite(const InferResponse& answer, const Asked& asked) {
     const RequestedOutput* wanted = i < asked.outputs.size() ? &asked.outputs[i] : nullptr;
     if (wanted != nullptr && wanted->shared) continue;
     const bool binary = wanted != nullptr ? wanted->binary.value_or(asked.binary_output) : asked.binary_output;
-    if (!binary || !asked.encoding.empty()) written += answer.outputs[i].data.size();
+    const std::size_t size = answer.outputs[i].data.size();
+    if (!binary) written += size;
+    if (!asked.encoding.empty()) written += 2 * size;  // To pack takes twice as long as to write numbers.
   }
   return written > kLargeAnswer;
 }

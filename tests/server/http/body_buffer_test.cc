@@ -44,6 +44,8 @@ TEST(BodyBuffer, ReservesLittleForAClientThatOnlyAnnounces) {
   EXPECT_EQ(budget->used(), 0u);
   Append(buffer, "x");
   EXPECT_LE(budget->used(), 65u * 1024);
+  Append(buffer, std::string(64 * 1024, 'x'));
+  EXPECT_LE(budget->used(), 1025u * 1024);
 }
 
 TEST(BodyBuffer, AsksForNoMoreThanAnnounced) {
