@@ -14,9 +14,9 @@ namespace tandem::http {
 // Bytes behind every body that may be read, and mean nothing: a JSON reader needs them.
 inline constexpr std::size_t kBodySlack = 64;
 
-// The body of one request while it arrives. Grows with the bytes that really come: a body that is only announced takes at
-// most 64 KiB, one that has begun 1 MiB, and then no more than twice what is there. Keeps one chosen byte of the body at
-// kTensorAlignment. Connection's thread only; what Finish() gives is free of it.
+// The body of one request while it arrives. Grows with the bytes that really come: a body that is only announced takes
+// at most 64 KiB, one that has begun 1 MiB, and then no more than twice what is there. Keeps one chosen byte of the
+// body at kTensorAlignment. Connection's thread only; what Finish() gives is free of it.
 class BodyBuffer {
  public:
   // `budget` may be null: no bound.

@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/wire/compression.h"
 #include "tests/server/http/server_fixture.h"
 
 namespace tandem::http {
@@ -25,6 +26,11 @@ class HttpServerTest : public ServerFixture {
     const std::string_view path = exchange->request().head.path();
     if (path == "/throw") throw std::runtime_error("no");
     if (path == "/no-memory") throw std::bad_alloc();
+    if (path == "/unpack") {
+      const Bytes packed = exchange->TakeBody();
+      auto plain = Inflate(packed.view, "gzip", std::size_t{1} << 30, exchange->request().budget);
+      return exchange->Respond(plain ? JsonResponse(200, std::to_string(plain->size())) : ErrorResponse(plain.error()));
+    }
     if (path == "/drop") return;
     ServerFixture::Handle(std::move(exchange));
   }
@@ -208,6 +214,24 @@ TEST_F(HttpServerTest, ABodyThatIsTakenLivesNoLongerThanItsTaker) {
   EXPECT_EQ(exchange->TakeBody().size(), 100'000u);
   EXPECT_EQ(budget->used(), 0u);
   EXPECT_EQ(exchange->request().body.size(), 0u);
+}
+
+TEST_F(HttpServerTest, WhatIsUnpackedCountsWithTheBodies) {
+  ServerOptions options = Options(clock_);
+  options.max_body_total = 1'000'000;
+  Start(std::move(options));
+  const auto packed = [](std::size_t size) {
+    const std::string text(size, 'x');
+    const std::span<const std::byte> parts[] = {std::as_bytes(std::span(text))};
+    return Deflate(parts, "gzip").value();
+  };
+  RawClient client(server_->port());
+  for (int i = 0; i < 5; ++i) {
+    const RawAnswer refused = client.Ask(Post("/unpack", packed(5'000'000)));
+    EXPECT_EQ(refused.status, 503);
+    EXPECT_THAT(refused.head, HasSubstr("Retry-After"));
+    EXPECT_EQ(client.Ask(Post("/unpack", packed(300'000))).body, "300000");
+  }
 }
 
 TEST_F(HttpServerTest, OnlyTheFirstAnswerCounts) {
