@@ -56,17 +56,17 @@ class Framing(HostileTest):
             {
                 f"{coding} with a length": HEAD +
                 f"Transfer-Encoding: {coding}\r\nContent-Length: {SIZE}\r\n\r\n".encode() + chunks for coding in codings
-            }, {400, 501})
+            }, 400)
         self.refuse_bytes(
             {
                 coding: HEAD + f"Transfer-Encoding: {coding}\r\n\r\n".encode() + chunks
                 for coding in codings if coding.lower() != "chunked"
-            }, {400, 501})
+            }, 400)
         self.refuse_bytes(
             {
                 "twice": HEAD + b"Transfer-Encoding: chunked\r\n" * 2 + b"\r\n" + chunks,
                 "HTTP/1.0": HEAD.replace(b"1.1", b"1.0") + b"Transfer-Encoding: chunked\r\n\r\n" + chunks
-            }, {400, 501})
+            }, 400)
 
     def test_wrong_chunks_are_refused(self):
         sizes = [
