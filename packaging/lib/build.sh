@@ -23,7 +23,8 @@ configure() {
   say "configuring ($preset)"
   local -a options=()
   read -ra options <<<"${TANDEM_CMAKE_OPTIONS:-}"
-  if ! interruptible run_cmake "$preset" "${options[@]}" >"$log" 2>&1; then
+  : >"$log"
+  if ! interruptible logged "$log" run_cmake "$preset" "${options[@]}"; then
     tail -n 40 "$log" >&2
     die "CMake could not configure the preset '$preset'" "The whole output is in $log."
   fi
@@ -54,7 +55,8 @@ show_progress() {
 build() {
   local preset=$1
   shift
-  mkdir -p "$HERE/build"
+  make_writable_directory "$HERE/build" ||
+    die "cannot write to $HERE/build" "The checkout must be writable: clone it into a directory of yours."
   with_lock "$HERE/build/.$preset.lock" "waiting for another build of this checkout" build_locked "$preset" "$@"
 }
 

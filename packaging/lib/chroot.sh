@@ -17,6 +17,10 @@ root_loader() {
 adapt_root() {
   local root=$1 program
   [[ -e $root/.tandem/chroot ]] && return 0
+  # shellcheck disable=SC2153 # HERE is set by the launcher
+  [[ $root$HERE =~ ^[[:alnum:]/._+@%,=-]+$ ]] ||
+    die "in a chroot the paths of the cache and of the checkout may hold only letters, digits and ._+@%,=-" \
+      "Set TANDEM_CACHE, or move the checkout ($HERE)."
   mkdir -p "$root${root%/*}" "$root/dev" "$root/tmp"
   ln -sfn / "$root$root"
   [[ -e $root/dev/null ]] || make_devices "$root/dev"
@@ -85,7 +89,10 @@ enter_chroot() {
       ;;
   esac
   export TANDEM_ROOT=$root
-  [[ $command != run ]] || target=tandem
+  case $command in
+    run) target=tandem ;;
+    bench) target=tandem-bench ;;
+  esac
   local -a targets=("$target")
   [[ $command != build || $# == 0 ]] || targets=("$@")
   [[ $command == built ]] || link_build "$root" "$preset"

@@ -12,10 +12,32 @@ die() {
   exit 1
 }
 
+# cache_dir: TANDEM_CACHE, or the place that the desktop's rules give. Without a home it is in /tmp.
 cache_dir() {
   local dir=${TANDEM_CACHE:-${XDG_CACHE_HOME:-${HOME:-/tmp/tandem-$EUID}/.cache}/tandem}
   [[ $dir == /* ]] || dir=$PWD/$dir
   printf '%s\n' "$dir"
+}
+
+make_writable_directory() { mkdir -p "$1" 2>/dev/null && [[ -w $1 ]]; }
+
+# make_cache DIRECTORY: nobody else may have put it there, since programs in it are run.
+make_cache() {
+  make_writable_directory "$1" ||
+    die "cannot write to $1" "Set TANDEM_CACHE to a directory of yours with 2 GB free."
+  if [[ $1 == /tmp/tandem-$EUID/* ]]; then
+    [[ -O /tmp/tandem-$EUID && ! -L /tmp/tandem-$EUID ]] ||
+      die "/tmp/tandem-$EUID belongs to somebody else" "Set TANDEM_CACHE to a directory of yours with 2 GB free."
+    chmod 700 "/tmp/tandem-$EUID"
+  fi
+}
+
+# need_space DIRECTORY MEGABYTES WHAT
+need_space() {
+  local free
+  free=$(df -Pk "$1" 2>/dev/null | awk 'NR == 2 { print int($4 / 1024) }') || free=
+  [[ -z $free ]] || ((free >= $2)) ||
+    die "only $free MB are free in $1; $3 needs $2 MB" "Make room there, or set TANDEM_CACHE to another directory."
 }
 
 # interruptible COMMAND…: runs COMMAND in a process group of its own, so that a signal to this
@@ -34,10 +56,15 @@ interruptible() {
   return "$status"
 }
 
+# logged FILE COMMAND…: only COMMAND's output goes there, so that a person still sees ours.
+logged() { "${@:2}" >>"$1" 2>&1; }
+
 stop_job() {
   trap '' INT TERM HUP
   kill -TERM -- "-$JOB" 2>/dev/null || true
   wait "$JOB" 2>/dev/null || true
+  [[ ! -t 2 ]] || printf '\r\033[K' >&2
+  say "stopped; the same command goes on from here"
   exit "$1"
 }
 
@@ -64,7 +91,7 @@ step() {
     tick "[$number/$total] $text…" "$log" &
     ticker=$!
   fi
-  interruptible "$@" >>"$log" 2>&1 || status=$?
+  interruptible logged "$log" "$@" || status=$?
   if [[ -n $ticker ]]; then
     kill "$ticker" && wait "$ticker"
     [[ ! -t 2 ]] || printf '\r\033[K' >&2

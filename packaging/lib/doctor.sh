@@ -115,7 +115,7 @@ doctor_limits() {
     memory=$(nearest_limit /sys/fs/cgroup/memory "$group" memory.limit_in_bytes 92233720368)
   fi
   if [[ -n $cpu ]]; then
-    fact ok 'CPU limit' "$(awk '{ printf "%.2f CPUs (%d of %d µs)", $1 / $2, $1, $2 }' <<<"$cpu") by cgroup $kind; training is paced to fit"
+    fact ok 'CPU limit' "$(awk '{ printf "%.2f CPUs (%d of %d µs)", $1 / $2, $1, $2 }' <<<"$cpu") by cgroup $kind; the server starts no more threads than fit"
   else
     fact ok 'CPU limit' "none by cgroup $kind"
   fi
@@ -138,7 +138,7 @@ doctor_gpu() {
   if [[ -e /proc/driver/nvidia/version ]]; then
     fact ok 'NVIDIA driver' "$(sed -nE '1s/.*Module *([0-9.]+).*/\1/p' /proc/driver/nvidia/version)"
   else
-    fact -- 'NVIDIA driver' 'none; needed to run models or training on a GPU'
+    fact -- 'NVIDIA driver' 'none; needed to run models on a GPU'
   fi
   for candidate in "${CUDA_HOME:-/nonexistent}/bin/nvcc" /usr/local/cuda/bin/nvcc /usr/local/cuda-*/bin/nvcc "$(command -v nvcc || true)"; do
     [[ ! -x $candidate ]] || { nvcc=$candidate && break; }

@@ -6,20 +6,36 @@
 # PATH, --option=PATH, key=@PATH and key=PATH. For a path yet to be made, its nearest directory.
 named_paths() {
   local argument candidate real
-  local -A candidates=()
+  local -a candidates=()
   for argument in "$@"; do
     [[ $argument == *$'\n'* ]] && continue
     for candidate in "$argument" "${argument#*=}" "${argument#*=@}" "${argument#@}"; do
-      if [[ $candidate == */* || -e $candidate ]]; then candidates[$candidate]=1; fi
+      if [[ $candidate == */* || -e $candidate || -L $candidate ]]; then candidates+=("$candidate"); fi
     done
   done
   ((${#candidates[@]} > 0)) || return 0
   # What cannot be resolved (a loop of links) names nothing.
-  { realpath -m -- "${!candidates[@]}" 2>/dev/null || true; } | while IFS= read -r real; do
+  { realpath -m -- "${candidates[@]}" 2>/dev/null || true; } | while IFS= read -r real; do
     [[ $real == /usr/* ]] || continue
     while [[ ! -e $real ]]; do real=${real%/*}; done
     printf '%s\n' "$real"
   done | sort -u
+}
+
+# configured_paths ARGUMENT…: the same for what stands in quotes in a file of options (--config, TANDEM_CONFIG).
+configured_paths() {
+  local file=${TANDEM_CONFIG:-} line
+  while (($# > 0)); do
+    case $1 in
+      --config) file=${2:-} ;;
+      --config=*) file=${1#*=} ;;
+    esac
+    shift
+  done
+  [[ -n $file && -r $file && ! -d $file ]] || return 0
+  local -a values=()
+  while IFS= read -r line; do values+=("${line:1:-1}"); done < <(grep -oE "\"[^\"]*\"|'[^']*'" -- "$file" || true)
+  ((${#values[@]} == 0)) || named_paths "${values[@]}"
 }
 
 # paths_to_mount ROOT PATH…: for each PATH that ROOT does not hold, the shortest part of it that ROOT

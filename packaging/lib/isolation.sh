@@ -38,9 +38,14 @@ missing_packages() {
 # detect_isolation PACKAGE…: prints the mode, or fails with the reason.
 detect_isolation() {
   case ${TANDEM_ISOLATION:-auto} in
-    native | namespace | chroot)
-      echo "$TANDEM_ISOLATION"
-      return
+    native) echo native && return ;;
+    namespace)
+      can_namespace || die "TANDEM_ISOLATION is 'namespace', but none can be made here" "Leave it unset to have the way chosen."
+      echo namespace && return
+      ;;
+    chroot)
+      ((EUID == 0)) || die "TANDEM_ISOLATION is 'chroot', which only root can use" "Leave it unset to have the way chosen."
+      echo chroot && return
       ;;
     auto) ;;
     *) die "TANDEM_ISOLATION is '$TANDEM_ISOLATION'" "Known: auto, native, namespace, chroot." ;;

@@ -66,7 +66,7 @@ fetch_index() {
     echo "No Debian mirror in the apt sources of this host ($id $codename)."
     echo "Set TANDEM_MIRROR to the base address of one, and install debian-archive-keyring."
   else
-    echo "Debian 13 could not be read from the mirror in this host's apt sources."
+    echo "Debian 13 could not be read from ${TANDEM_MIRROR:-the mirror in this host\'s apt sources}."
     echo "Check the network and proxy settings, or set TANDEM_MIRROR to another mirror."
   fi
   return 1
@@ -115,11 +115,13 @@ build_root() {
   [[ -e $final/.tandem/complete ]] && return 0
   cache=${final%/*}
   rm -rf "$final" "$cache"/tmp-*
+  need_space "$cache" 1800 "setting up the environment"
   local temporary=$cache/tmp-$$ apt=$cache/apt
-  mkdir -p "$temporary/root/.tandem" "$cache/logs"
+  if ! mkdir -p "$temporary/root/.tandem" "$cache/logs" || ! write_apt_config "$apt"; then
+    die "cannot write to $cache" "Set TANDEM_CACHE to a directory of yours with 2 GB free."
+  fi
   log=$cache/logs/$(date +%Y%m%d-%H%M%S)
   say "preparing the environment once, in $final (about a minute, 1 GB)"
-  write_apt_config "$apt"
   step 1 4 "Reading the package index of Debian 13" "$log-1-index.log" fetch_index "$apt" ||
     die "the package index could not be read" "See the lines above, mend the network or the mirror, and run again."
   STEP_COUNTS='^Get:' step 2 4 "Downloading $# packages and what they need (about 200 MB)" "$log-2-download.log" fetch_packages "$apt" "$@" ||
@@ -128,9 +130,9 @@ build_root() {
     die "the packages could not be unpacked" "Is there 1.5 GB free in $cache? Run again after making room."
   step 4 4 "Finishing" "$log-4-finish.log" finish_root "$temporary/root" ||
     die "the environment could not be finished" "Run again; if it fails again, report the log."
-  : >"$temporary/root/.tandem/complete"
-  : >"$temporary/root/.tandem/used"
-  mv "$temporary/root" "$final"
+  if ! touch "$temporary/root/.tandem/used" "$temporary/root/.tandem/complete" || ! mv "$temporary/root" "$final"; then
+    die "the environment could not be put in place" "Is there room in $cache? Run again."
+  fi
   rm -rf "$temporary" "$apt"
   prune_roots "$cache" "$final"
 }

@@ -156,8 +156,9 @@ Result<int> RunDemo(const DemoOptions& options, const ScratchFolder& scratch, In
   if (interruption.raised()) return Interrupted(interruption, "while the models were loading");
   const int port = server->ports().http;
   const std::chrono::duration<double> ready = RealClock::Instance().Now() - start;
-  std::printf("Serving %zu models after %.1f s: REST on 127.0.0.1:%d, gRPC on 127.0.0.1:%d, metrics on 127.0.0.1:%d\n",
-              options.models.size(), ready.count(), port, server->ports().grpc, server->ports().metrics);
+  std::printf("Serving %zu model%s after %.1f s: REST on 127.0.0.1:%d, gRPC on 127.0.0.1:%d, metrics on 127.0.0.1:%d\n",
+              options.models.size(), options.models.size() == 1 ? "" : "s", ready.count(), port, server->ports().grpc,
+              server->ports().metrics);
 
   TANDEM_ASSIGN(const auto client, ApiClient::Connect({.url = std::format("http://127.0.0.1:{}", port)}));
   std::vector<Sample> samples;

@@ -185,6 +185,28 @@ paths_are_found_in_every_form() {
     expect 'outside /usr' "" "$(named_paths "$WORK" /etc/passwd --seconds 10 serve /nonexistent/x)"
 }
 
+paths_with_odd_names_are_found() {
+  # Nothing is made under /usr: the nearest directory that is there stands for a path.
+  ln -sfn '/usr/share/zz none/a' "$WORK/a link"
+  ln -sfn loop "$WORK/loop"
+  cd "$WORK" || return
+  expect spaces /usr/share "$(named_paths '/usr/share/zz none/a b')" &&
+    expect 'a link with a space' /usr/share "$(named_paths --model-repository 'a link')" &&
+    expect 'what looks like a pattern' /usr/share "$(named_paths '/usr/share/zz*[a]/@')" &&
+    expect 'what looks like an option' "" "$(named_paths --x -e '@' '*' '')" &&
+    expect 'a loop of links' /usr/share "$(named_paths loop /usr/share)" &&
+    expect 'below /lib' "$(realpath -m /lib)" "$(named_paths /lib/zz-none | sed 's,^\(/usr/lib\).*,\1,')"
+}
+
+paths_in_a_file_of_options_are_found() {
+  printf '# "%s"\nmodel-repository = ["/usr/share/zz none", \x27/usr/bin\x27]\nhttp-port = 8000\n' "$WORK" >"$WORK/options.toml"
+  expect flag $'/usr/bin\n/usr/share' "$(configured_paths serve --config "$WORK/options.toml")" &&
+    expect 'flag with =' $'/usr/bin\n/usr/share' "$(configured_paths serve --config="$WORK/options.toml")" &&
+    expect variable $'/usr/bin\n/usr/share' "$(TANDEM_CONFIG=$WORK/options.toml configured_paths serve)" &&
+    expect 'no such file' "" "$(configured_paths serve --config "$WORK/absent.toml")" &&
+    expect 'no value' "" "$(configured_paths serve --config)"
+}
+
 only_what_the_root_lacks_is_mounted() {
   local root=$WORK/fakeroot
   mkdir -p "$root/usr/share/doc" "$root/.tandem"
@@ -228,6 +250,20 @@ signal_stops_a_step_at_once() {
   expect status 143 "$status" && ((SECONDS - begun < 5))
 }
 
+interrupted_step_says_that_it_can_go_on() {
+  local output status=0
+  begin() { : >"$WORK/begun" && sleep 30; }
+  output=$({
+    rm -f "$WORK/begun"
+    (step 1 1 "Sleeping" "$WORK/sleep.log" begin) &
+    until [[ -e $WORK/begun ]]; do sleep 0.05; done
+    sleep 0.1
+    kill -TERM "$!"
+    wait "$!"
+  } 2>&1) || status=$?
+  expect status 143 "$status" && [[ $output == *"stopped; the same command goes on"* ]]
+}
+
 failed_step_shows_its_log() {
   broken() { echo "the reason" && return 4; }
   local status=0 output
@@ -255,6 +291,15 @@ failed_set_up_leaves_no_root() {
   local output
   output=$(build_root "$cache/root-k" g++ 2>&1) && return 1
   [[ ! -e $cache/root-k && $output == *"no route"*"run again"* ]]
+}
+
+set_up_wants_room_on_the_disk() {
+  local output status=0
+  df() { printf 'x\nx 1 1 51200 1 /\n'; }
+  fetch_index() { :; }
+  mkdir -p "$WORK/cache5"
+  output=$(build_root "$WORK/cache5/root-k" g++ 2>&1) || status=$?
+  expect status 1 "$status" && [[ $output == *"only 50 MB are free"*TANDEM_CACHE* ]]
 }
 
 unused_roots_are_pruned_and_others_kept() {
@@ -345,6 +390,70 @@ namespace_keeps_pid_identity_and_exit_code() {
   expect status 9 "$status" && expect uid "$EUID" "$(cat "$WORK/out")"
 }
 
+# without_namespaces: a PATH in which none can be made.
+without_namespaces() {
+  mkdir -p "$WORK/poor"
+  printf '#!/bin/sh\nexit 1\n' >"$WORK/poor/unshare"
+  chmod 755 "$WORK/poor/unshare" "$WORK" "$WORK/poor"
+  echo "$WORK/poor:$PATH"
+}
+
+root_without_namespaces_uses_chroot() {
+  ((EUID == 0)) || skip "not root"
+  is_debian_13 && skip "native here"
+  local PATH
+  PATH=$(without_namespaces)
+  expect mode chroot "$(detect_isolation no-such-package)"
+}
+
+plain_user_without_namespaces_is_told_what_to_do() {
+  local output status=0
+  local -a as=()
+  if ((EUID == 0)); then as=(setpriv --reuid 65534 --regid 65534 --clear-groups); fi
+  "${as[@]}" test -r "$CHECKOUT/tandem" || skip "another user cannot read $CHECKOUT"
+  output=$(PATH=$(without_namespaces) TANDEM_CACHE=$WORK/none "${as[@]}" bash "$CHECKOUT/tandem" version 2>&1) || status=$?
+  expect status 1 "$status" || return
+  [[ $output == *"may not create namespaces"*sysctl*Dockerfile* ]] || expect output '… sysctl …' "$output" || return
+  for TANDEM_ISOLATION in namespace chroot; do
+    output=$(export TANDEM_ISOLATION && PATH=$(without_namespaces) TANDEM_CACHE=$WORK/none "${as[@]}" \
+      bash "$CHECKOUT/tandem" version 2>&1) && return 1
+    [[ $output == *"TANDEM_ISOLATION is '$TANDEM_ISOLATION'"* ]] || expect output '… TANDEM_ISOLATION …' "$output" || return
+  done
+}
+
+cache_is_found_without_a_home() {
+  expect home "$WORK/.cache/tandem" "$(unset XDG_CACHE_HOME TANDEM_CACHE && HOME=$WORK cache_dir)" &&
+    expect 'no home' "/tmp/tandem-$EUID/.cache/tandem" "$(unset XDG_CACHE_HOME TANDEM_CACHE HOME && cache_dir)" &&
+    expect relative "$PWD/some cache" "$(TANDEM_CACHE='some cache' cache_dir)"
+}
+
+a_cache_that_cannot_be_written_is_told() {
+  local output
+  : >"$WORK/file"
+  output=$(make_cache "$WORK/file/cache" 2>&1) && return 1
+  [[ $output == *"cannot write to $WORK/file/cache"*TANDEM_CACHE* ]]
+}
+
+a_checkout_that_cannot_be_written_is_told() {
+  fake_checkout >/dev/null
+  rm -rf "$WORK/checkout/build"
+  : >"$WORK/checkout/build"
+  local output status=0
+  output=$(launch exit 0 2>&1) || status=$?
+  rm -f "$WORK/checkout/build"
+  expect status 1 "$status" && [[ $output == *"cannot write to $WORK/checkout/build"*writable* ]]
+}
+
+clean_removes_only_what_is_ours() {
+  fake_checkout >/dev/null
+  local cache=$WORK/mixed
+  mkdir -p "$cache/root-1" "$cache/ccache" "$cache/logs" "$cache/photos"
+  TANDEM_CACHE=$cache "$WORK/checkout/tandem" clean --cach 2>/dev/null && return 1
+  [[ -d $WORK/checkout/build && -d $cache/root-1 ]] || return
+  TANDEM_CACHE=$cache "$WORK/checkout/tandem" clean --cache 2>/dev/null || return
+  expect kept photos "$(ls "$cache")" && [[ ! -e $WORK/checkout/build ]]
+}
+
 unknown_isolation_is_an_error() {
   fake_checkout >/dev/null
   local output status=0
@@ -373,7 +482,7 @@ scripts_pass_shellcheck() {
 
 mapfile -t tests < <(declare -F | awk '{ print $3 }' | grep -xE "$(
   sed -nE 's/^([a-z0-9_]+)\(\) \{$/\1/p' "${BASH_SOURCE[0]}" | grep -vxE \
-    'expect|run|skip|sample_list|mirrors|reset_sources|fake_checkout|launch' | paste -sd'|'
+    'expect|run|skip|sample_list|mirrors|reset_sources|fake_checkout|launch|without_namespaces' | paste -sd'|'
 )")
 for test in "${tests[@]}"; do run "$test"; done
 printf '%s passed, %s skipped, %s failed\n' "$passed" "$skipped" "$failed"
