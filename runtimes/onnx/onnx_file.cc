@@ -185,6 +185,9 @@ class OnnxWalker {
     if (++tensors_ > kMaxTensors) return Invalid("it has more than {} tensors", kMaxTensors);
     TANDEM_ASSIGN(OnnxTensorInfo tensor, ReadOnnxTensor(file_, message));
     tensor.tensor.place = place;
+    if (place != TensorPlace::kAttribute && !names_.insert(tensor.tensor.name).second) {
+      info_.repeated_names.insert(tensor.tensor.name);
+    }
     info_.tensor_bytes += tensor.stored_bytes;
     if (tensor.external) info_.external.push_back(std::move(tensor.tensor));
     return {};
@@ -244,6 +247,7 @@ class OnnxWalker {
   bool has_graph_ = false;
   std::uint64_t nodes_ = 0;
   std::uint64_t tensors_ = 0;
+  std::unordered_set<std::string> names_;  // Of initializers.
   FunctionBody main_;
   FunctionBodies functions_;
 };

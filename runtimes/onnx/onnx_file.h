@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "api/base/result.h"
@@ -24,6 +25,7 @@ struct OnnxFileInfo {
   std::uint64_t tensor_bytes = 0;  // All weights and constants, external ones included.
   bool variable_inputs = false;    // Some input has a dimension that is not fixed.
   std::vector<ExternalTensor> external;
+  std::unordered_set<std::string> repeated_names;  // Of initializers, across all graphs.
 };
 
 // Reads the structure of an ONNX file, before ONNX Runtime sees it: a file that is truncated, corrupt or no ONNX model

@@ -10,11 +10,10 @@
 #include <utility>
 
 #include <onnxruntime/onnxruntime_c_api.h>
-#include <unistd.h>
 
-#include "profiler/machine.h"
 #include "runtimes/onnx/integer_division.h"
 #include "runtimes/onnx/ort_status.h"
+#include "runtimes/onnx/process_memory.h"
 #include "runtimes/onnx/readable_text.h"
 
 namespace tandem {
@@ -36,12 +35,6 @@ void Log(const LogFunction& log, OrtSeverity severity, std::string_view text) no
 void ORT_API_CALL ForwardLog(void* param, OrtLoggingLevel level, const char* /*category*/, const char* /*log_id*/,
                              const char* /*location*/, const char* message) {
   Log(*static_cast<const LogFunction*>(param), static_cast<OrtSeverity>(level), message);
-}
-
-std::uint64_t HalfOfMemory() {
-  const auto physical =
-      static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-  return std::min(physical, ReadMemoryLimit().value_or(physical)) / 2;
 }
 
 // y = Identity(x), serialised: ir_version, graph {node, name, input, output}, opset_import.
@@ -108,7 +101,8 @@ Status OrtEnvironment::Start(const EnvironmentOptions& options) {
                                                                  ORT_LOGGING_LEVEL_WARNING, "tandem", raw, &env_),
                "start of the environment"));
   TANDEM_TRY(CheckOrt(ort, ort.DisableTelemetryEvents(env_), "telemetry setting"));
-  TANDEM_TRY(RegisterArena(options.max_activation_bytes > 0 ? options.max_activation_bytes : HalfOfMemory()));
+  arena_bytes_ = options.max_activation_bytes > 0 ? options.max_activation_bytes : UsableMemory() / 4 * 3;
+  TANDEM_TRY(RegisterArena(arena_bytes_));
   return StartTrimmer();
 }
 
@@ -130,6 +124,20 @@ Status OrtEnvironment::StartTrimmer() {
     Log(log_, OrtSeverity::kWarning, line);
   }
   return {};
+}
+
+Result<WeightClaim> OrtEnvironment::ClaimWeights(std::uint64_t bytes) const {
+  const std::uint64_t limit = arena_bytes_ / 8 * 7;  // What is left must do for the runs.
+  std::uint64_t claimed = weight_bytes_.load();
+  do {
+    if (bytes > limit || claimed > limit - bytes) {
+      return Fail(ErrorCode::kTooLarge,
+                  "its weights need {} bytes; the loaded models have {} of the {} that --max-activation-bytes or the "
+                  "machine leaves for weights",
+                  bytes, claimed, limit);
+    }
+  } while (!weight_bytes_.compare_exchange_weak(claimed, claimed + bytes));
+  return WeightClaim(weight_bytes_, bytes);
 }
 
 void OrtEnvironment::TrimArena() const {

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string_view>
+#include <utility>
 
 #include "api/base/result.h"
 #include "runtimes/onnx/ort_library.h"
@@ -21,11 +23,27 @@ struct EnvironmentOptions {
   int intra_op_threads = 1;
   // Idle threads poll for work: faster by microseconds, at the price of whole cores. For inference-only machines.
   bool spin = false;
-  // Bytes that all runs together may use for activations; beyond it a run fails with kTooLarge. 0: half of the memory
-  // that this process may have, so that no request and no corrupt model makes the system kill it.
+  // Bytes that all runs together may use for activations, with the weights of all loaded models counted in: ONNX
+  // Runtime's arena has one limit for both. Beyond it a run or a load fails with kTooLarge. 0: three quarters of the
+  // memory that this process may have, so that no request and no corrupt model makes the system kill it.
   std::uint64_t max_activation_bytes = 0;
   // Hears ONNX Runtime's own messages, warnings and worse, from any thread. Unset: they are dropped.
   std::function<void(OrtSeverity, std::string_view)> log;
+};
+
+// A model's share of the memory for weights; gives it back when it goes. Borrows the counter from the environment.
+class WeightClaim {
+ public:
+  WeightClaim(std::atomic<std::uint64_t>& total, std::uint64_t bytes) : total_(&total), bytes_(bytes) {}
+  WeightClaim(WeightClaim&& other) noexcept : total_(std::exchange(other.total_, nullptr)), bytes_(other.bytes_) {}
+  WeightClaim& operator=(WeightClaim&&) = delete;
+  ~WeightClaim() {
+    if (total_ != nullptr) total_->fetch_sub(bytes_);
+  }
+
+ private:
+  std::atomic<std::uint64_t>* total_;
+  const std::uint64_t bytes_;
 };
 
 // The ONNX Runtime environment: one thread pool and one memory arena for all sessions. One at a time per process, since
@@ -44,6 +62,10 @@ class OrtEnvironment {
   [[nodiscard]] const OrtApi& api() const { return library_->api(); }
   [[nodiscard]] OrtEnv* handle() const { return env_; }
 
+  // Takes memory of the arena's limit for weights, or says how much there is. Weights that ONNX Runtime keeps are
+  // counted in the arena without being checked against its limit: more than the limit would turn it off.
+  [[nodiscard]] Result<WeightClaim> ClaimWeights(std::uint64_t bytes) const;
+
   // Gives activation memory that no run uses now back to the system. Some ten microseconds, and the next large run
   // has to fault its memory in again.
   void TrimArena() const;
@@ -61,6 +83,9 @@ class OrtEnvironment {
   // Constant after Start().
   OrtEnv* env_ = nullptr;
   OrtSession* trimmer_ = nullptr;  // A model that does nothing: only a run can trim the arena.
+  std::uint64_t arena_bytes_ = 0;
+
+  mutable std::atomic<std::uint64_t> weight_bytes_{0};  // Claimed by live sessions.
 };
 
 }  // namespace tandem

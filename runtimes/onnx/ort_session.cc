@@ -6,10 +6,12 @@
 #include <new>
 #include <utility>
 
+#include <sys/stat.h>
+
 #include "runtimes/onnx/external_data.h"
-#include "runtimes/onnx/external_weights.h"
 #include "runtimes/onnx/integer_division.h"
 #include "runtimes/onnx/onnx_file.h"
+#include "runtimes/onnx/process_memory.h"
 #include "runtimes/onnx/providers.h"
 #include "runtimes/onnx/readable_text.h"
 
@@ -59,24 +61,57 @@ Result<OrtPtr<OrtSessionOptions>> MakeOptions(const OrtLibrary& library, const S
   return options;
 }
 
-Result<OrtPtr<OrtSession>> MakeSession(const OrtEnvironment& environment, const SessionSpec& spec) {
+// What tells that a file is still the one that was looked at.
+struct FileIdentity {
+  dev_t device = 0;
+  ino_t inode = 0;
+  off_t size = 0;
+  std::int64_t modified_ns = 0;
+  std::int64_t changed_ns = 0;
+
+  friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
+};
+
+FileIdentity IdentityOf(const std::filesystem::path& path) {
+  struct stat status{};
+  if (stat(path.c_str(), &status) != 0) return {};
+  const auto nanoseconds = [](const timespec& time) { return time.tv_sec * 1'000'000'000LL + time.tv_nsec; };
+  return {status.st_dev, status.st_ino, status.st_size, nanoseconds(status.st_mtim), nanoseconds(status.st_ctim)};
+}
+
+struct LoadedModel {
+  WeightClaim claim;
+  ExternalWeights weights;
+  OrtPtr<OrtSession> session;
+};
+
+Result<LoadedModel> LoadModel(const OrtEnvironment& environment, const SessionSpec& spec) {
   const std::filesystem::path parent = spec.model.parent_path();
   const std::filesystem::path folder = parent.empty() ? std::filesystem::path(".") : parent;
   TANDEM_TRY(ConfineModel(spec.model, spec.root));
+  const FileIdentity identity = IdentityOf(spec.model);
   TANDEM_ASSIGN(const OnnxFileInfo file, InspectOnnxFile(spec.model));
   TANDEM_TRY(CheckExternalData(folder, file.external));
+  if (const std::uint64_t memory = UsableMemory(); file.tensor_bytes > memory) {
+    return Fail(ErrorCode::kTooLarge, "its weights need {} bytes, this process may have {}", file.tensor_bytes, memory);
+  }
   TANDEM_ASSIGN(const OrtPtr<OrtSessionOptions> options, MakeOptions(environment.library(), spec, file));
-  TANDEM_ASSIGN(const ExternalWeights weights,
-                ExternalWeights::Add(environment.api(), folder, file.external, options.get()));
+  TANDEM_ASSIGN(ExternalWeights weights, ExternalWeights::Add(environment.api(), folder, file, options.get()));
+  TANDEM_ASSIGN(WeightClaim claim, environment.ClaimWeights(file.tensor_bytes - weights.lent_bytes()));
   OrtSession* raw = nullptr;
   const IntegerDivisionWatch divisions;  // Shape inference and constant folding compute, too.
   OrtStatus* const status =
       environment.api().CreateSession(environment.handle(), spec.model.c_str(), options.get(), &raw);
   const auto failure = TakeFailure(environment.api(), status);
   OrtPtr<OrtSession> session(raw, {environment.api().ReleaseSession});
+  // Before anything else is said: the file that failed, or that loaded, may be another than the one that was checked.
+  if (IdentityOf(spec.model) != identity) {
+    return Fail(ErrorCode::kUnavailable, "'{}' changed while it was loaded; load it again", spec.model.string());
+  }
   TANDEM_TRY(divisions.Check(spec.name));
   if (failure) return std::unexpected(LoadError(*failure, spec.model.string()));
-  return session;
+  weights.ReleaseCopied();
+  return LoadedModel{std::move(claim), std::move(weights), std::move(session)};
 }
 
 // The first input whose dimension 0 is promised, or may be guessed, to be the output's. -1: none.
@@ -93,10 +128,13 @@ int FindBatchInput(const SessionSignature& signature, std::size_t output) {
 
 }  // namespace
 
-OnnxSession::OnnxSession(std::shared_ptr<const OrtEnvironment> environment, std::string name,
-                         OrtPtr<OrtSession> session, OrtPtr<OrtMemoryInfo> cpu, const SessionSignature& signature)
+OnnxSession::OnnxSession(std::shared_ptr<const OrtEnvironment> environment, std::string name, WeightClaim claim,
+                         ExternalWeights weights, OrtPtr<OrtSession> session, OrtPtr<OrtMemoryInfo> cpu,
+                         const SessionSignature& signature)
     : environment_(std::move(environment)),
       name_(std::move(name)),
+      claim_(std::move(claim)),
+      weights_(std::move(weights)),
       session_(std::move(session)),
       cpu_(std::move(cpu)),
       signature_(signature.signature),
@@ -114,19 +152,20 @@ OnnxSession::OnnxSession(std::shared_ptr<const OrtEnvironment> environment, std:
 Result<std::unique_ptr<InferenceSession>> OnnxSession::Load(std::shared_ptr<const OrtEnvironment> environment,
                                                             const SessionSpec& spec) {
   const OrtApi& api = environment->api();
-  auto session = MakeSession(*environment, spec);
-  if (!session) {
-    Error error = std::move(session).error();
+  auto loaded = LoadModel(*environment, spec);
+  if (!loaded) {
+    Error error = std::move(loaded).error();
     const std::string prefix = std::format("model '{}'", spec.name);
     if (!error.message.starts_with(prefix)) error.message = prefix + ": " + error.message;
     return std::unexpected(std::move(error));
   }
-  TANDEM_ASSIGN(SessionSignature signature, ReadSignature(api, session->get(), spec.name, spec.optional_inputs));
+  TANDEM_ASSIGN(SessionSignature signature, ReadSignature(api, loaded->session.get(), spec.name, spec.optional_inputs));
   OrtMemoryInfo* raw = nullptr;
   TANDEM_TRY(CheckOrt(api, api.CreateCpuMemoryInfo(OrtArenaAllocator, OrtMemTypeDefault, &raw), "memory kind"));
   OrtPtr<OrtMemoryInfo> cpu(raw, {api.ReleaseMemoryInfo});
-  return std::unique_ptr<InferenceSession>(
-      new OnnxSession(std::move(environment), spec.name, std::move(*session), std::move(cpu), signature));
+  return std::unique_ptr<InferenceSession>(new OnnxSession(std::move(environment), spec.name, std::move(loaded->claim),
+                                                           std::move(loaded->weights), std::move(loaded->session),
+                                                           std::move(cpu), signature));
 }
 
 Result<std::vector<Tensor>> OnnxSession::Run(std::span<const Tensor> inputs, std::span<const std::string> outputs,

@@ -11,6 +11,7 @@
 
 #include "api/base/inference_session.h"
 #include "api/base/mutex.h"
+#include "runtimes/onnx/external_weights.h"
 #include "runtimes/onnx/ort_environment.h"
 #include "runtimes/onnx/ort_status.h"
 #include "runtimes/onnx/run_slot.h"
@@ -38,8 +39,9 @@ class OnnxSession final : public InferenceSession {
     std::atomic<bool> known{false};
   };
 
-  OnnxSession(std::shared_ptr<const OrtEnvironment> environment, std::string name, OrtPtr<OrtSession> session,
-              OrtPtr<OrtMemoryInfo> cpu, const SessionSignature& signature);
+  OnnxSession(std::shared_ptr<const OrtEnvironment> environment, std::string name, WeightClaim claim,
+              ExternalWeights weights, OrtPtr<OrtSession> session, OrtPtr<OrtMemoryInfo> cpu,
+              const SessionSignature& signature);
 
   Result<std::vector<Tensor>> RunInSlot(RunSlot& slot, std::span<const Tensor> inputs,
                                         std::span<const std::string> outputs, CancelToken& cancel);
@@ -60,6 +62,8 @@ class OnnxSession final : public InferenceSession {
   // use may outlive the repository that made it.
   const std::shared_ptr<const OrtEnvironment> environment_;
   const std::string name_;
+  const WeightClaim claim_;
+  const ExternalWeights weights_;  // Used by session_, so declared before it.
   const OrtPtr<OrtSession> session_;
   const OrtPtr<OrtMemoryInfo> cpu_;
   const ModelSignature signature_;

@@ -62,8 +62,12 @@ Error LoadError(const OrtFailure& failure, std::string_view file) {
   ErrorCode code = ErrorCode::kInvalidArgument;
   if (failure.code == ORT_NO_SUCHFILE) code = ErrorCode::kNotFound;
   if (failure.code == ORT_NOT_IMPLEMENTED) code = ErrorCode::kUnsupported;
-  if (IsOutOfMemory(failure.message)) code = ErrorCode::kTooLarge;
-  return {code, std::format("'{}' could not be loaded: {}", file, failure.message)};
+  std::string_view hint;
+  if (IsOutOfMemory(failure.message)) {
+    code = ErrorCode::kTooLarge;
+    hint = "it needs more memory than there is: ";
+  }
+  return {code, std::format("'{}' could not be loaded: {}{}", file, hint, failure.message)};
 }
 
 Error RunError(const OrtFailure& failure, std::string_view model) {

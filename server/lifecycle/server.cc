@@ -15,6 +15,7 @@
 
 #include "profiler/machine.h"
 #include "runtimes/onnx/ort_environment.h"
+#include "runtimes/onnx/process_memory.h"
 #include "runtimes/onnx/session_spec.h"
 #include "server/auth/token_check.h"
 #include "server/core/server_core.h"
@@ -82,6 +83,8 @@ std::optional<http::Response> RefuseStranger(const TokenCheck& tokens, const htt
 
 Result<std::shared_ptr<const OrtEnvironment>> StartOrt(const ServeOptions& o) {
   TANDEM_ASSIGN(auto library, OrtLibrary::Open(o.ort_library));
+  // CUDA reserves addresses far beyond what it uses.
+  if (!library->HasProvider("CUDAExecutionProvider")) BoundProcessMemory();
   LogInfo("ONNX Runtime loaded", {{"version", library->version()}, {"library", library->path()}});
   return OrtEnvironment::Create(std::move(library),
                                 {.intra_op_threads = o.threads > 0 ? o.threads : UsableCores(),

@@ -3,14 +3,16 @@ import base64
 import json
 import os
 import pathlib
+import resource
 import shutil
+import unittest
 
 import numpy as np
 
 import models
 from onnx_file import Graph, external_tensor, function, message, model_bytes, number, sparse_tensor, tensor, write
 from raw_http import HostileTest, request
-from tandem_server import PATIENCE
+from tandem_server import PATIENCE, SANITIZED
 
 GOOD = model_bytes(models.bias())
 CALLERS_MISTAKES = {400, 404, 413, 501}
@@ -359,6 +361,49 @@ class BrokenModels(ModelTest):
         for label, field in (("nodes", 1), ("initializers", 5), ("inputs", 11), ("outputs", 12)):
             content = empty.serialize() + message(field, b"") * 6_000_000
             self.refuse(number(1, 8) + message(7, content) + message(8, number(2, 17)), f"6,000,000 {label}")
+
+    @unittest.skipIf(SANITIZED, "sanitizers reserve more memory than any limit allows")
+    def test_constants_that_fill_the_memory_are_refused(self):
+        before = resource.prlimit(self.server.pid, resource.RLIMIT_DATA)
+        self.assertLess(before[0], os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), "the server bounds itself")
+        resource.prlimit(self.server.pid, resource.RLIMIT_DATA, (1 << 30, before[1]))
+        self.addCleanup(resource.prlimit, self.server.pid, resource.RLIMIT_DATA, before)
+
+        def graph():
+            return Graph().input("x", "FP32", [1]).output("y", "FP32", ["n"]).initializer("one", np.ones(1, np.float32))
+
+        def shape(*sizes):
+            return np.array(sizes, np.int64)
+
+        doubled = graph().node("Concat", ["one", "one"], ["d0"], axis=0)
+        for i in range(40):
+            doubled.node("Concat", [f"d{i}", f"d{i}"], [f"d{i + 1}"], axis=0)
+        pieces = graph()
+        for i in range(16):
+            value = tensor("", np.array([i], np.float32))
+            pieces.initializer(f"s{i}", shape(1 << 25)).node("ConstantOfShape", [f"s{i}"], [f"c{i}"], value=value)
+        for size in (1 << 29, 1 << 40):
+            cases = {
+                "ConstantOfShape": graph().initializer("s", shape(size)).node("ConstantOfShape", ["s"], ["c"]),
+                "Expand": graph().initializer("s", shape(size)).node("Expand", ["one", "s"], ["c"]),
+                "Tile": graph().initializer("s", shape(size)).node("Tile", ["one", "s"], ["c"]),
+                "Range": graph().initializer("a", np.float32(0)).initializer("b", np.float32(size)).initializer(
+                    "d", np.float32(1)).node("Range", ["a", "b", "d"], ["c"]),
+            }
+            for label, case in cases.items():
+                self.refuse_or_unload(case.node("Add", ["x", "c"], ["y"]), f"{label} of {size}")
+        self.refuse_or_unload(doubled.node("Add", ["x", "d40"], ["y"]), "doubled 40 times")
+        self.refuse_or_unload(pieces.node("Sum", [f"c{i}" for i in range(16)], ["y"]), "16 pieces")
+
+    def refuse_or_unload(self, graph, label):
+        """A constant that is not computed while the model is loaded may fail in its runs instead."""
+        self.path.write_bytes(model_bytes(graph))
+        if self.load("broken").status == 200:
+            answer = self.server.call("POST", "/v2/models/broken/infer",
+                                      {"inputs": [{"name": "x", "shape": [1], "datatype": "FP32", "data": [1]}]})
+            self.assertRefused(answer, status=CALLERS_MISTAKES, label=label)
+            self.server.call("POST", "/v2/repository/models/broken/unload")
+        self.assertWell()
 
     def test_a_model_that_is_no_file_is_refused(self):
         self.path.mkdir()

@@ -75,6 +75,69 @@ TEST_F(SessionLoadTest, OverwritingTheWeightsOfAServedModelDoesNotTouchIt) {
   EXPECT_EQ(Values<float>(Compute(**session, {Floats("x", {1}, {1})})), std::vector<float>(4096, 2));
 }
 
+TEST_F(SessionLoadTest, OverwritingTheWeightsOfASubgraphDoesNotTouchItEither) {
+  constexpr std::int64_t kSize = 64 * 1024;
+  auto with = std::make_shared<fakes::OnnxGraph>("with");
+  with->Initializer("w", DataType::kFp32, {kSize}, {.location = "weights.bin", .length = 4 * kSize})
+      .Output("a", DataType::kFp32, {kSize})
+      .Node("Add", {"x", "w"}, {"a"});
+  auto without = std::make_shared<fakes::OnnxGraph>("without");
+  without->Output("b", DataType::kFp32, {kSize}).Node("Neg", {"x"}, {"b"});
+  OnnxModel model;
+  model.graph.Input("c", DataType::kBool, {})
+      .Input("x", DataType::kFp32, {kSize})
+      .Output("y", DataType::kFp32, {kSize})
+      .Node("If", {"c"}, {"y"},
+            {{"then_branch", std::shared_ptr<const fakes::OnnxGraph>(with)},
+             {"else_branch", std::shared_ptr<const fakes::OnnxGraph>(without)}});
+  model.WriteTo(version_ / "model.onnx");
+  const std::vector<float> ones(kSize, 1);
+  fakes::WriteFile(version_ / "weights.bin", {reinterpret_cast<const char*>(ones.data()), ones.size() * 4});
+  const auto session = TryLoad({.model = version_ / "model.onnx"});
+  ASSERT_TRUE(session) << session.error().message;
+  fakes::WriteFile(version_ / "weights.bin", "");
+  const std::vector<Tensor> inputs = {MakeTensor<std::uint8_t>("c", DataType::kBool, {}, {1}),
+                                      Floats("x", {kSize}, ones)};
+  EXPECT_EQ(Values<float>(Compute(**session, inputs)), std::vector<float>(kSize, 2));
+}
+
+TEST_F(SessionLoadTest, ExternalWeightsThatMakeNoSenseAreTheModelsFault) {
+  fakes::WriteFile(version_ / "weights.bin", std::string(64, 'w'));
+  const auto code = [&](const OnnxModel& model) {
+    model.WriteTo(version_ / "model.onnx");
+    return LoadFailure({.model = version_ / "model.onnx"}).code;
+  };
+  const fakes::OnnxExternal external{.location = "weights.bin", .length = 16};
+  OnnxModel twice;
+  twice.graph.Input("x", DataType::kFp32, {4})
+      .Output("y", DataType::kFp32, {4})
+      .Initializer("w", DataType::kFp32, {4}, external)
+      .Initializer("w", DataType::kFp32, {4}, external)
+      .Node("Add", {"x", "w"}, {"y"});
+  EXPECT_EQ(code(twice), ErrorCode::kInvalidArgument);
+  OnnxModel strings;
+  strings.graph.Input("x", DataType::kBytes, {1})
+      .Output("y", DataType::kBytes, {2})
+      .Initializer("w", DataType::kBytes, {1}, external)
+      .Node("Concat", {"x", "w"}, {"y"}, {{"axis", std::int64_t{0}}});
+  EXPECT_EQ(code(strings), ErrorCode::kInvalidArgument);
+  for (const std::uint64_t type : {14, 15, 17, 21, 23, 40}) {  // complex, float8, uint4, float4, none
+    const std::string tensor =
+        fakes::WireNumber(1, 2) + fakes::WireNumber(2, type) + fakes::WireBytes(8, "w") +
+        fakes::WireBytes(13, fakes::WireBytes(1, "location") + fakes::WireBytes(2, "weights.bin")) +
+        fakes::WireNumber(14, 1);
+    fakes::WriteFile(
+        version_ / "model.onnx",
+        fakes::WireNumber(1, 8) +
+            fakes::WireBytes(7, fakes::WireBytes(5, tensor) + fakes::IdentityModel(DataType::kFp32).graph.Serialize()) +
+            fakes::WireBytes(8, fakes::WireNumber(2, 17)));
+    const auto session = TryLoad({.model = version_ / "model.onnx"});
+    if (session) continue;  // Nobody uses the tensor: it may be fine.
+    EXPECT_TRUE(session.error().code == ErrorCode::kInvalidArgument || session.error().code == ErrorCode::kUnsupported)
+        << type << ": " << session.error().message;
+  }
+}
+
 TEST_F(SessionLoadTest, ExternalDataThatLeavesTheFolderIsRefused) {
   fakes::WriteFile(folder_.path() / "secret.bin", std::string(16, 's'));
   fs::create_directories(version_);

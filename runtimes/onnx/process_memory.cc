@@ -1,0 +1,38 @@
+#include "runtimes/onnx/process_memory.h"
+
+#include <algorithm>
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "profiler/machine.h"
+
+namespace tandem {
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;
+#elif defined(__has_feature)
+constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
+#else
+constexpr bool kSanitized = false;
+#endif
+
+}  // namespace
+
+std::uint64_t UsableMemory() {
+  const auto physical =
+      static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  return std::min(physical, ReadMemoryLimit().value_or(physical));
+}
+
+void BoundProcessMemory() {
+  rlimit limit{};
+  if (kSanitized || getrlimit(RLIMIT_DATA, &limit) != 0) return;
+  const rlim_t bound = UsableMemory() / 10 * 9;
+  if (limit.rlim_cur <= bound) return;
+  limit.rlim_cur = bound;
+  setrlimit(RLIMIT_DATA, &limit);
+}
+
+}  // namespace tandem

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstdint>
+
+namespace tandem {
+
+// The memory that this process may have: the machine's, or its cgroup's share of it.
+[[nodiscard]] std::uint64_t UsableMemory();
+
+// Bounds the process's own memory at nine tenths of UsableMemory() (RLIMIT_DATA), so that what asks for more than there
+// is fails alone. Without it the system grants such memory and kills the process when it is touched: a model of a few
+// bytes can have ONNX Runtime compute a constant of any size while it is loaded, where no limit of an arena holds.
+// A limit that is lower already stays. Does nothing under sanitizers, which reserve more than any machine has.
+void BoundProcessMemory();
+
+}  // namespace tandem
