@@ -63,6 +63,11 @@ struct Target {
   }
 };
 
+// Options whose values are addresses in this process.
+bool IsAddress(std::string_view option) {
+  return option == "user_compute_stream" || option == "has_user_compute_stream" || option.starts_with("gpu_external_");
+}
+
 Status AppendOneDnn(const Target& target) {
   const OrtApi& ort = target.library.api();
   OrtDnnlProviderOptions* raw = nullptr;
@@ -139,6 +144,10 @@ Status AppendProviders(const OrtLibrary& library, const SessionSpec& spec, OrtSe
           ErrorCode::kUnsupported,
           "model '{}' asks for the execution provider '{}', which ONNX Runtime {} ({}) does not have; it has {}; {}",
           spec.name, facts.name, library.version(), library.path(), Joined(library.providers()), facts.advice);
+    }
+    for (const auto& [option, value] : provider.options) {
+      if (!IsAddress(option)) continue;
+      return Invalid("model '{}': provider '{}' has no option '{}'", spec.name, facts.name, Readable(option, 100));
     }
     const Target target{library, spec, provider, options};
     switch (provider.kind) {

@@ -14,9 +14,9 @@ namespace {
 
 Result<std::unique_ptr<InferenceSession>> CreateByKind(const std::shared_ptr<const OrtEnvironment>& environment,
                                                        const SessionSpec& spec) {
-  const std::string extension = spec.model.extension().string();
-  if (extension == ".plan") return CreatePlanSession(spec);
-  if (extension == ".onnx") return OnnxSession::Load(environment, spec);
+  const std::string extension = spec.kind == ModelKind::kByName ? spec.model.extension().string() : "";
+  if (spec.kind == ModelKind::kPlan || extension == ".plan") return CreatePlanSession(spec);
+  if (spec.kind == ModelKind::kOnnx || extension == ".onnx") return OnnxSession::Load(environment, spec);
   return Fail(ErrorCode::kUnsupported,
               "model '{}': '{}' is neither an ONNX model (.onnx) nor a TensorRT engine (.plan)", spec.name,
               spec.model.filename().string());

@@ -25,12 +25,15 @@ struct ProviderSpec {
   std::map<std::string, std::string> options;  // By the provider's own names; an unknown one is an error.
 };
 
+enum class ModelKind { kByName, kOnnx, kPlan };
+
 enum class GraphOptimization { kNone, kBasic, kExtended, kAll };
 
 // Everything that decides how one version of a model is loaded.
 struct SessionSpec {
   std::string name;             // For messages.
   std::filesystem::path model;  // model.onnx or model.plan.
+  ModelKind kind = ModelKind::kByName;
   // The model, its folder and all that it refers to must lie inside, links resolved. Empty: the folder of `model`.
   std::filesystem::path root;
   std::vector<ProviderSpec> providers;  // In order of preference; empty: CPU.

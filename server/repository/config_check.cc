@@ -4,6 +4,10 @@
 #include <array>
 #include <chrono>
 #include <limits>
+#include <string>
+#include <vector>
+
+#include <google/protobuf/message.h>
 
 #include "api/wire/proto/model_config.pb.h"
 #include "server/repository/model_name.h"
@@ -147,6 +151,49 @@ Status CheckInstances(const ModelConfig& config) {
   return {};
 }
 
+bool IsHarmlessOption(std::string_view name) {
+  static constexpr std::array<std::string_view, 32> kNames = {
+      // CUDA
+      "arena_extend_strategy", "cudnn_conv1d_pad_to_nc1d", "cudnn_conv_algo_search", "cudnn_conv_use_max_workspace",
+      "device_id", "do_copy_in_default_stream", "enable_cuda_graph", "enable_skip_layer_norm_strict_mode",
+      "fuse_conv_bias", "gpu_mem_limit", "prefer_nhwc", "sdpa_kernel", "tunable_op_enable", "tunable_op_tuning_enable",
+      "use_tf32",
+      // TensorRT
+      "trt_auxiliary_streams", "trt_bf16_enable", "trt_build_heuristics_enable", "trt_builder_optimization_level",
+      "trt_context_memory_sharing_enable", "trt_cuda_graph_enable", "trt_fp16_enable", "trt_layer_norm_fp32_fallback",
+      "trt_max_partition_iterations", "trt_max_workspace_size", "trt_min_subgraph_size", "trt_profile_max_shapes",
+      "trt_profile_min_shapes", "trt_profile_opt_shapes", "trt_sparsity_enable", "trt_int8_enable",
+      // oneDNN
+      "use_arena"};
+  return std::ranges::contains(kNames, name);
+}
+
+// The path of a string in a message that is not UTF-8: nothing that shows the configuration could send it.
+std::string FindBrokenText(const google::protobuf::Message& message) {
+  using google::protobuf::FieldDescriptor;
+  const google::protobuf::Reflection& reflection = *message.GetReflection();
+  std::vector<const FieldDescriptor*> fields;
+  reflection.ListFields(message, &fields);
+  for (const FieldDescriptor* field : fields) {
+    const bool text = field->type() == FieldDescriptor::TYPE_STRING;
+    if (!text && field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
+    const int count = field->is_repeated() ? reflection.FieldSize(message, field) : 1;
+    for (int i = 0; i < count; ++i) {
+      if (!text) {
+        const auto& inner = field->is_repeated() ? reflection.GetRepeatedMessage(message, field, i)
+                                                 : reflection.GetMessage(message, field);
+        const std::string found = FindBrokenText(inner);
+        if (!found.empty()) return std::string(field->name()) + "." + found;
+        continue;
+      }
+      const std::string value =
+          field->is_repeated() ? reflection.GetRepeatedString(message, field, i) : reflection.GetString(message, field);
+      if (!IsUtf8(value)) return std::string(field->name());
+    }
+  }
+  return "";
+}
+
 // KIND_MODEL leaves the choice to the model, which for us is the same as no choice.
 DeviceKind DeviceOf(const ModelInstanceGroup& group) {
   if (group.kind() == ModelInstanceGroup::KIND_CPU) return DeviceKind::kCpu;
@@ -164,7 +211,24 @@ void AddAccelerators(const google::protobuf::RepeatedPtrField<
 
 }  // namespace
 
+Status CheckSentConfig(const ModelConfig& config) {
+  const auto& accelerators = config.optimization().execution_accelerators();
+  for (const auto& list : {accelerators.gpu_execution_accelerator(), accelerators.cpu_execution_accelerator()}) {
+    for (const auto& accelerator : list) {
+      for (const auto& [name, value] : accelerator.parameters()) {
+        if (IsHarmlessOption(name)) continue;
+        return Invalid("config gives provider '{}' the option '{}', which is only taken from a file in the repository",
+                       Quotable(accelerator.name()), Quotable(name));
+      }
+    }
+  }
+  return {};
+}
+
 Status CheckConfig(std::string_view model_name, const ModelConfig& config) {
+  if (const std::string field = FindBrokenText(config); !field.empty()) {
+    return Invalid("config field {} is not valid UTF-8", field);
+  }
   if (!config.name().empty() && config.name() != model_name) {
     return Invalid("config says name '{}', the model's folder is '{}'", Quotable(config.name()), Quotable(model_name));
   }

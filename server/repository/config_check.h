@@ -17,6 +17,10 @@ namespace tandem::repository {
 // wrong answer (kUnsupported). The error names the field and the value.
 [[nodiscard]] Status CheckConfig(std::string_view model_name, const inference::ModelConfig& config);
 
+// What else holds for a configuration that came with a load call: whoever may make such calls does not thereby get at
+// the machine's files. Options of providers that name files, libraries or addresses need a file in the repository.
+[[nodiscard]] Status CheckSentConfig(const inference::ModelConfig& config);
+
 // Device and providers from instance_group and optimization of a checked configuration; `defaults` where it says
 // nothing. Name, version, file and root are the caller's to fill in.
 [[nodiscard]] Result<SessionRequest> DescribeSession(const inference::ModelConfig& config,

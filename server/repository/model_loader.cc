@@ -59,14 +59,18 @@ Result<Servable::Labels> ReadLabels(const ModelFolder& model, const ModelConfig&
   return labels;
 }
 
-// Where the model's own data may lie: its folder. A file that is a link to elsewhere in the repository has its data
-// beside itself.
-std::filesystem::path DataRoot(const ModelFolder& model, const std::filesystem::path& file) {
+// Sets the file to load and where its data may lie: in the model's folder. A file that is a link to elsewhere in the
+// repository is loaded from there, and has its data beside itself.
+void Locate(const ModelFolder& model, const std::filesystem::path& file, SessionRequest& request) {
+  request.file = file;
+  request.allowed_root = model.folder;
   std::error_code error;
   const std::filesystem::path real = std::filesystem::canonical(file, error);
-  if (error) return model.folder;
+  if (error) return;
   const std::filesystem::path from_folder = real.lexically_relative(model.folder);
-  return from_folder.empty() || *from_folder.begin() == ".." ? real.parent_path() : model.folder;
+  if (!from_folder.empty() && *from_folder.begin() != "..") return;
+  request.file = real;
+  request.allowed_root = real.parent_path();
 }
 
 // A servable whose last owner hands it to `graves` instead of destroying it. `keep` stays as long as it does.
@@ -108,6 +112,7 @@ Result<LoadPlan> ModelLoader::PlanUnguarded(ModelFolder folder, const std::optio
     Log(LogLevel::kWarning, std::format("model '{}': {}", folder.name, warning));
   }
   TANDEM_TRY(CheckConfig(folder.name, given.config));
+  if (config_json) TANDEM_TRY(CheckSentConfig(given.config));
   TANDEM_ASSIGN(std::vector<std::int64_t> versions,
                 ChooseVersions(given.config.version_policy(), folder.VersionNumbers()));
   return LoadPlan{std::move(folder), std::make_shared<const ModelConfig>(std::move(given.config)), std::move(versions),
@@ -141,9 +146,8 @@ Result<LoadedVersion> ModelLoader::LoadUnguarded(const LoadPlan& plan, std::int6
   TANDEM_ASSIGN(SessionRequest request, DescribeSession(*plan.given, options_.default_providers));
   request.model = folder.name;
   request.version = version;
-  request.file = file.path;
   request.format = file.format;
-  request.allowed_root = DataRoot(folder, file.path);
+  Locate(folder, file.path, request);
   TANDEM_ASSIGN(std::unique_ptr<InferenceSession> session, factory_.Create(request));
   TANDEM_ASSIGN(ModelSettings settings, CompleteSettings(folder.name, *plan.given, session->signature(), file));
   TANDEM_ASSIGN(Servable::Labels labels, ReadLabels(folder, settings.config));

@@ -47,6 +47,15 @@ bool IsPrintable(std::uint32_t c) {
 
 }  // namespace
 
+bool IsUtf8(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t length = Decode(text).length;
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
 std::string Quotable(std::string_view text, std::size_t limit) {
   std::string quoted;
   while (!text.empty()) {

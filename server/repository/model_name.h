@@ -12,6 +12,8 @@ namespace tandem::repository {
 
 inline constexpr std::size_t kMaxModelName = 255;
 
+[[nodiscard]] bool IsUtf8(std::string_view text);
+
 // Text from outside made fit for a message: valid UTF-8, no control characters, cut when longer than `limit` bytes.
 [[nodiscard]] std::string Quotable(std::string_view text, std::size_t limit = 100);
 

@@ -145,6 +145,8 @@ class ModelRepository {
   [[nodiscard]] Status UnloadModel(const std::string& name, bool forget);
   [[nodiscard]] std::vector<StartupFailure> LoadAll(const std::vector<std::string>& names);
   [[nodiscard]] std::vector<std::string> NoteScan(const RepositoryScan& scan, bool retry_failed);
+  // Where files that come with a load call are written.
+  [[nodiscard]] std::filesystem::path TemporaryParent() const;
   void Publish() REQUIRES(mu_);
   void Post(std::move_only_function<Status()> operation, Done done);
   void PollLoop();

@@ -74,7 +74,13 @@ struct ModelRepository::LoadOutcome {
   std::map<std::int64_t, Error> failed;
 };
 
+std::filesystem::path ModelRepository::TemporaryParent() const {
+  std::error_code ignored;
+  return options_.temporary_folder.empty() ? std::filesystem::temp_directory_path(ignored) : options_.temporary_folder;
+}
+
 Status ModelRepository::Start() {
+  RemoveAbandonedFolders(TemporaryParent());
   const auto scan = ScanRepositories(options_.roots);
   if (!scan) return std::unexpected(scan.error());
   for (const std::string& ignored : scan->ignored) Log(LogLevel::kWarning, ignored);
@@ -174,10 +180,7 @@ ModelRepository::LoadOutcome ModelRepository::Build(const std::string& name, con
   if (options.files.empty()) {
     outcome.folder = FindModelFolder(options_.roots, name);
   } else {
-    std::error_code ignored;
-    const std::filesystem::path parent =
-        options_.temporary_folder.empty() ? std::filesystem::temp_directory_path(ignored) : options_.temporary_folder;
-    auto written = WriteOverrideFiles(options.files, parent, options_.max_override_bytes);
+    auto written = WriteOverrideFiles(options.files, TemporaryParent(), options_.max_override_bytes);
     if (written) keep = *written;
     outcome.folder = written ? ReadLooseFolder(name, keep->path()) : std::unexpected(written.error());
   }

@@ -18,6 +18,7 @@ GraphOptimization OptimizationOf(std::optional<int> level) {
 Result<std::unique_ptr<InferenceSession>> OnnxSessionFactory::Create(const SessionRequest& request) {
   SessionSpec spec{.name = request.model,
                    .model = request.file,
+                   .kind = request.format == ModelFormat::kTensorRtPlan ? ModelKind::kPlan : ModelKind::kOnnx,
                    .root = request.allowed_root,
                    .optimization = OptimizationOf(request.graph_level),
                    .optional_inputs = request.optional_inputs};

@@ -1,10 +1,15 @@
 #include "server/repository/override_files.h"
 
 #include <fstream>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "server/repository/model_name.h"
 
@@ -13,6 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::string_view kFolderPrefix = "tandem-model-";
 constexpr std::size_t kMaxKey = 1024;
 constexpr std::size_t kMaxFiles = 256;  // Each costs the repository's worker some milliseconds.
 
@@ -51,17 +57,45 @@ Status WriteFile(const fs::path& path, const std::string& contents) {
 Result<std::shared_ptr<TemporaryFolder>> TemporaryFolder::Create(const fs::path& parent) {
   std::error_code ignored;  // mkdtemp says what is wrong.
   fs::create_directories(parent, ignored);
-  std::string pattern = (parent / "tandem-model-XXXXXX").string();
-  if (::mkdtemp(pattern.data()) == nullptr) {
+  const auto failed = [&] {
     return Fail(ErrorCode::kUnavailable, "cannot make a temporary folder in '{}': {}", PathText(parent),
                 std::error_code(errno, std::generic_category()).message());
+  };
+  // Under another name until it is locked: RemoveAbandonedFolders of another process must not take it for abandoned.
+  std::string made = (parent / "tandem-new-XXXXXX").string();
+  if (::mkdtemp(made.data()) == nullptr) return failed();
+  const int descriptor = ::open(made.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const std::string unique = made.substr(made.size() - 6);
+  const fs::path path = parent / (std::string(kFolderPrefix) + unique);
+  if (descriptor < 0 || ::flock(descriptor, LOCK_EX | LOCK_NB) != 0 || ::rename(made.c_str(), path.c_str()) != 0) {
+    auto error = failed();
+    if (descriptor >= 0) ::close(descriptor);
+    fs::remove(made, ignored);
+    return error;
   }
-  return std::shared_ptr<TemporaryFolder>(new TemporaryFolder(pattern));
+  return std::shared_ptr<TemporaryFolder>(new TemporaryFolder(path, descriptor));
 }
 
 TemporaryFolder::~TemporaryFolder() {
   std::error_code ignored;
   fs::remove_all(path_, ignored);
+  ::close(descriptor_);
+}
+
+void RemoveAbandonedFolders(const fs::path& parent) {
+  std::error_code ignored;
+  for (fs::directory_iterator it(parent, ignored), end; !ignored && it != end; it.increment(ignored)) {
+    if (!it->path().filename().string().starts_with(kFolderPrefix)) continue;
+    const int descriptor = ::open(it->path().c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (descriptor < 0) continue;
+    struct stat status{};
+    if (::fstat(descriptor, &status) == 0 && status.st_uid == ::geteuid() &&
+        ::flock(descriptor, LOCK_EX | LOCK_NB) == 0) {
+      std::error_code kept;
+      fs::remove_all(it->path(), kept);
+    }
+    ::close(descriptor);
+  }
 }
 
 Result<std::shared_ptr<TemporaryFolder>> WriteOverrideFiles(const OverrideFiles& files, const fs::path& parent,

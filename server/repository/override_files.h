@@ -11,7 +11,8 @@
 namespace tandem::repository {
 
 // A private folder that goes with its object, contents and all. Shared by the model that is served from it and the
-// sessions that may still read from it.
+// sessions that may still read from it. Locked while the process lives, so that others can tell it from one that a
+// killed process has left behind.
 class TemporaryFolder {
  public:
   // A new folder below `parent`, readable by this user only.
@@ -23,9 +24,13 @@ class TemporaryFolder {
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 
  private:
-  explicit TemporaryFolder(std::filesystem::path path) : path_(std::move(path)) {}
+  TemporaryFolder(std::filesystem::path path, int descriptor) : path_(std::move(path)), descriptor_(descriptor) {}
   const std::filesystem::path path_;
+  const int descriptor_;  // Owned; holds the lock.
 };
+
+// Removes what processes that were killed have left in `parent`: this user's folders that nobody has locked.
+void RemoveAbandonedFolders(const std::filesystem::path& parent);
 
 // Files that came with a load call: "<version>/<file name>" → contents. The protocol's "file:" may stand before it.
 using OverrideFiles = std::map<std::string, std::string>;

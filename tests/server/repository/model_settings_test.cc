@@ -93,6 +93,26 @@ TEST(ModelSettings, ABareModelWithAFixedFirstDimensionIsServedAsItIs) {
   EXPECT_THAT(settings->config.input(0).dims(), ElementsAre(1, 3, 224, 224));
 }
 
+TEST(ConfigCheck, ALoadCallMayNotGiveProvidersFilesOrLibraries) {
+  const auto sent = [](const std::string& option) {
+    return CheckSentConfig(Parse(R"(optimization { execution_accelerators { gpu_execution_accelerator {
+        name: "tensorrt" parameters { key: ")" +
+                                 option + R"(" value: "1" } } } })"));
+  };
+  EXPECT_TRUE(sent("trt_fp16_enable"));
+  for (const char* option : {"trt_extra_plugin_lib_paths", "trt_engine_cache_path", "user_compute_stream", "zzz"}) {
+    const auto checked = sent(option);
+    ASSERT_FALSE(checked) << option;
+    EXPECT_THAT(checked.error().message, AllOf(HasSubstr("'tensorrt'"), HasSubstr(option)));
+  }
+}
+
+TEST(ConfigCheck, TextThatIsNotUtf8IsRefusedNamingTheField) {
+  EXPECT_THAT(ErrorOf(R"(parameters { key: "a" value { string_value: "\377" } })", Batched()),
+              HasSubstr("parameters.value.string_value"));
+  EXPECT_THAT(ErrorOf(R"(metric_tags { key: "\377" value: "v" })", Batched()), HasSubstr("metric_tags.key"));
+}
+
 TEST(ModelSettings, AFullConfigurationIsTakenAtItsWord) {
   const auto settings = Settle(
       R"(name: "m" platform: "onnxruntime_onnx" max_batch_size: 8

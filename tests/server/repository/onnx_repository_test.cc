@@ -107,6 +107,15 @@ TEST_F(OnnxRepository, ExternalDataStaysInTheModelsFolder) {
   EXPECT_FALSE(models_->IsReady("thief", ""));
 }
 
+TEST_F(OnnxRepository, AModelThatIsALinkWithinTheRepositoryIsLoadedFromThere) {
+  fakes::WriteExternalDataModel(repo_.path() / ".store" / "a");
+  std::filesystem::rename(repo_.path() / ".store/a/model.onnx", repo_.path() / ".store/a/0123abcd");
+  std::filesystem::create_directories(repo_.path() / "m/1");
+  std::filesystem::create_symlink("../../.store/a/0123abcd", repo_.path() / "m/1/model.onnx");
+  Start();
+  EXPECT_THAT(Run("m"), ElementsAre(1, 2, 3, 4)) << WhyNot("m");
+}
+
 TEST_F(OnnxRepository, AnInitializerCanBeOfferedAsAnOptionalInput) {
   fakes::DefaultInputModel().WriteTo(repo_.path() / "m/1/model.onnx");
   repo_.Write("m/config.pbtxt", R"(input [{ name: "x" dims: [-1, 4] }, { name: "bias" dims: [4] optional: true }])");

@@ -68,5 +68,21 @@ TEST_F(OverrideFilesTest, TooManyBytesInAllAreRefused) {
   EXPECT_TRUE(Empty());
 }
 
+TEST(TemporaryFolder, WhatAKilledProcessLeftIsRemovedAndWhatIsInUseStays) {
+  const TestFolder parent;
+  parent.Write("tandem-model-abcdef/1/model.onnx", "left behind");
+  parent.Write("tandem-models/1/model.onnx", "somebody's own");
+  const TestFolder elsewhere;
+  elsewhere.Write("precious", "");
+  std::filesystem::create_directory_symlink(elsewhere.path(), parent.path() / "tandem-model-link00");
+  const auto used = TemporaryFolder::Create(parent.path());
+  ASSERT_TRUE(used) << used.error().message;
+  RemoveAbandonedFolders(parent.path());
+  EXPECT_FALSE(std::filesystem::exists(parent.path() / "tandem-model-abcdef"));
+  EXPECT_TRUE(std::filesystem::exists(parent.path() / "tandem-models/1/model.onnx"));
+  EXPECT_TRUE(std::filesystem::exists(elsewhere.path() / "precious"));
+  EXPECT_TRUE(std::filesystem::exists((*used)->path()));
+}
+
 }  // namespace
 }  // namespace tandem::repository
