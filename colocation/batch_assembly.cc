@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <string_view>
 #include <utility>
 
 namespace tandem {
@@ -53,8 +55,21 @@ Tensor TakeRows(Tensor& rest, std::int64_t rows) {
   return part;
 }
 
-const Tensor& Named(const std::vector<Tensor>& tensors, const std::string& name) {
-  return *std::ranges::find(tensors, name, &Tensor::name);
+// What the item named, in its order, out of its rows.
+Result<std::vector<Tensor>> WantedOf(const WorkItem& item, std::span<const Tensor> rows,
+                                     std::span<const Tensor> unbatched, std::int64_t total) {
+  std::vector<Tensor> wanted;
+  wanted.reserve(item.outputs.size());
+  for (const std::string& name : item.outputs) {
+    const auto found = std::ranges::find(rows, name, &Tensor::name);
+    if (found == rows.end()) {
+      const Tensor& output = *std::ranges::find(unbatched, name, &Tensor::name);
+      return Fail(ErrorCode::kInternal, "model '{}': output '{}' has shape {} for a batch of {}; it cannot be batched",
+                  item.servable->name(), output.name, ShapeText(output.shape), total);
+    }
+    wanted.push_back(*found);
+  }
+  return wanted;
 }
 
 }  // namespace
@@ -64,6 +79,17 @@ bool CanShareRun(const WorkItem& a, const WorkItem& b) {
     return x.name == y.name && x.shape.size() == y.shape.size() &&
            std::equal(x.shape.begin() + 1, x.shape.end(), y.shape.begin() + 1);
   });
+}
+
+std::size_t ShareHash(const WorkItem& item) {
+  std::size_t hash = item.inputs.size();
+  const auto mix = [&hash](std::size_t value) { hash = (hash ^ value) * 0x9E3779B97F4A7C15u; };
+  for (const Tensor& input : item.inputs) {
+    mix(std::hash<std::string_view>()(input.name));
+    mix(input.shape.size());
+    for (std::size_t d = 1; d < input.shape.size(); ++d) mix(static_cast<std::size_t>(input.shape[d]));
+  }
+  return hash;
 }
 
 std::vector<Tensor> JoinInputs(std::span<const WorkItem> items) {
@@ -84,29 +110,22 @@ std::vector<std::string> UnionOfOutputs(std::span<const WorkItem> items) {
   return names;
 }
 
-Result<std::vector<std::vector<Tensor>>> SplitOutputs(std::span<const WorkItem> items,
-                                                      const std::vector<Tensor>& outputs) {
-  if (items.size() == 1) return std::vector<std::vector<Tensor>>{outputs};
+std::vector<Result<std::vector<Tensor>>> SplitOutputs(std::span<const WorkItem> items, std::vector<Tensor> outputs) {
+  std::vector<Result<std::vector<Tensor>>> split;
+  split.reserve(items.size());
+  if (items.size() == 1) {
+    split.emplace_back(std::move(outputs));
+    return split;
+  }
   std::int64_t total = 0;
   for (const WorkItem& item : items) total += item.batch;
+  const auto batched = [&](const Tensor& output) { return !output.shape.empty() && output.shape[0] == total; };
+  const auto unbatched = std::ranges::stable_partition(outputs, batched);
 
-  std::vector<Tensor> rest = outputs;
-  for (const Tensor& output : rest) {
-    if (output.shape.empty() || output.shape[0] != total) {
-      return Fail(ErrorCode::kInternal, "model '{}': output '{}' has shape {} for a batch of {}; it cannot be batched",
-                  items.front().servable->name(), output.name, ShapeText(output.shape), total);
-    }
-  }
-  std::vector<std::vector<Tensor>> split;
-  split.reserve(items.size());
+  std::vector<Tensor> rows(outputs.begin(), unbatched.begin());
   for (const WorkItem& item : items) {
-    std::vector<Tensor> rows;
-    rows.reserve(rest.size());
-    for (Tensor& output : rest) rows.push_back(TakeRows(output, item.batch));
-    std::vector<Tensor> wanted;
-    wanted.reserve(item.outputs.size());
-    for (const std::string& name : item.outputs) wanted.push_back(Named(rows, name));
-    split.push_back(std::move(wanted));
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = TakeRows(outputs[i], item.batch);
+    split.push_back(WantedOf(item, rows, unbatched, total));
   }
   return split;
 }

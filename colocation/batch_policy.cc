@@ -5,6 +5,9 @@
 namespace tandem {
 namespace {
 
+// What a timer may be late, and the way from a run's end to the answer.
+constexpr std::chrono::milliseconds kMargin{1};
+
 struct Fit {
   std::size_t requests = 0;
   std::int64_t elements = 0;
@@ -31,6 +34,16 @@ std::size_t LargestPreferred(const BatchSnapshot& snapshot) {
   return best;
 }
 
+// How long the run may still be put off; not positive: not at all.
+std::chrono::nanoseconds MayWait(const BatchSnapshot& snapshot) {
+  const std::chrono::nanoseconds delay = snapshot.settings.max_queue_delay - snapshot.oldest_wait;
+  if (!snapshot.earliest_deadline_in) return delay;
+  const std::chrono::nanoseconds left = *snapshot.earliest_deadline_in - kMargin;
+  // Twice: a batch that comes late breaks an SLO, one that goes early only costs throughput.
+  if (snapshot.expected_run.count() > 0) return std::min(delay, left - 2 * snapshot.expected_run);
+  return left > delay ? delay : std::chrono::nanoseconds(0);
+}
+
 }  // namespace
 
 BatchDecision ChooseBatch(const BatchSnapshot& snapshot) {
@@ -40,11 +53,12 @@ BatchDecision ChooseBatch(const BatchSnapshot& snapshot) {
   const Fit full = FitWithin(snapshot.sizes, settings.max_batch_size);
   const bool cannot_grow = full.elements == settings.max_batch_size || full.requests < snapshot.sizes.size();
   if (const std::size_t preferred = LargestPreferred(snapshot); preferred > 0) return {.take = preferred};
-  if (cannot_grow || snapshot.oldest_wait >= settings.max_queue_delay) {
+  const std::chrono::nanoseconds wait = MayWait(snapshot);
+  if (cannot_grow || wait <= std::chrono::nanoseconds(0)) {
     // A request larger than a batch never gets here: the validator refuses it.
     return {.take = std::max<std::size_t>(full.requests, 1)};
   }
-  return {.take = 0, .wait = settings.max_queue_delay - snapshot.oldest_wait};
+  return {.take = 0, .wait = wait};
 }
 
 }  // namespace tandem

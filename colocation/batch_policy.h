@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "colocation/servable.h"
@@ -14,6 +15,8 @@ struct BatchSnapshot {
   const BatchSettings& settings;
   std::span<const std::int64_t> sizes;      // Elements of each request. Not empty.
   std::chrono::nanoseconds oldest_wait{0};  // How long the longest waiting of them has been queued.
+  std::optional<std::chrono::nanoseconds> earliest_deadline_in;  // The shortest time that one of them has left.
+  std::chrono::nanoseconds expected_run{0};                      // Of all of them together; 0: not known.
 };
 
 struct BatchDecision {
@@ -22,7 +25,8 @@ struct BatchDecision {
 };
 
 // Work-conserving unless the configuration asks for a delay: takes as many requests as fit. With a delay, waits for a
-// preferred size (or a full batch) until the oldest request has waited that long. Same snapshot, same decision.
+// preferred size (or a full batch) until the oldest request has waited that long, but never so long that a deadline
+// would be missed for it. Same snapshot, same decision.
 [[nodiscard]] BatchDecision ChooseBatch(const BatchSnapshot& snapshot);
 
 }  // namespace tandem

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <functional>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -22,7 +23,8 @@ struct DispatcherOptions {
 };
 
 // The queue of one device and the threads that empty it: orders, batches, runs, answers. Thread-safe. Every submitted
-// item is answered exactly once, also when the dispatcher stops.
+// item is answered exactly once, also when the dispatcher stops. Workers run what is alive; a thread of its own answers
+// what is dead (its client has gone, or its deadline has passed), also while every worker is busy.
 //
 // A request that finds the device free, and whose run is expected to take less time than waking a worker, is run by the
 // thread that submits it: nothing is there to be ordered or batched.
@@ -38,44 +40,47 @@ class Dispatcher {
   // May answer before it returns.
   void Submit(WorkItem item) EXCLUDES(mu_);
 
-  // Waits until nothing is queued or running, or the time is over; true when it became idle.
-  bool WaitIdle(std::chrono::nanoseconds timeout) EXCLUDES(mu_);
-
   [[nodiscard]] std::size_t queued() const EXCLUDES(mu_);
   [[nodiscard]] std::size_t queued(const Servable& servable) const EXCLUDES(mu_);
 
  private:
   using Entry = RequestQueue::Entry;
 
-  // What a worker does next: answer the dead, run the batch, or (both empty) sleep at most `wait`.
+  // What a worker does next: run the batch or, when that is empty, sleep at most `wait`.
   struct Step {
-    std::vector<Entry> dead;
     std::vector<Entry> batch;
-    std::chrono::nanoseconds wait{0};
+    std::chrono::nanoseconds wait = std::chrono::nanoseconds::max();
   };
 
   // What came of one run of a session.
   struct Run {
     MonotonicTime start;
-    bool completed = false;                            // The session itself did not fail.
-    Result<std::vector<std::vector<Tensor>>> outputs;  // Of each item.
+    Status ran;                                        // Whether the session itself failed.
+    std::vector<Result<std::vector<Tensor>>> outputs;  // Of each item; empty when it did.
     InferTiming timing;                                // Without the items' own waiting.
   };
 
   void Work();
+  void AnswerTheDead();
   [[nodiscard]] Status Admit(const WorkItem& item, MonotonicTime now) const REQUIRES(mu_);
   // Runs and answers the item on this thread, or leaves it as it is and says no.
   [[nodiscard]] bool RunHere(WorkItem& item, MonotonicTime now) EXCLUDES(mu_);
-  [[nodiscard]] bool Idle() const REQUIRES(mu_);
   [[nodiscard]] Step NextStep(MonotonicTime now) REQUIRES(mu_);
-  [[nodiscard]] BatchDecision Decide(const Servable& servable, MonotonicTime now, std::vector<QueueKey>& keys) const
-      REQUIRES(mu_);
+  // What to run of one servable, or how long to put that off.
+  [[nodiscard]] Step Choose(const Servable& servable, MonotonicTime now) REQUIRES(mu_);
   // Frees the slot of a request whose client has gone. Runs on the cancelling thread, under the token's lock.
   void Bury(const Servable& servable, const QueueKey& key) EXCLUDES(mu_);
+  // Frees the slots of what should have been done by now; whether there was any.
+  bool BuryExpired(MonotonicTime now) REQUIRES(mu_);
+  // Has the dead looked for when this deadline has passed. Only needed while all workers are busy.
+  void WatchFor(MonotonicTime deadline) REQUIRES(mu_);
   void RunBatch(std::vector<Entry> entries);
-  [[nodiscard]] Run Execute(const std::vector<WorkItem>& items) const;
-  void RunTogether(std::vector<WorkItem>& items, const std::vector<MonotonicTime>& queued);
-  static void AnswerDead(Entry entry);
+  // Runs and answers the items, `queued` being when each began to wait.
+  void RunAndAnswer(std::span<WorkItem> items, std::span<const MonotonicTime> queued);
+  void RunTogether(std::span<WorkItem> items, std::span<const MonotonicTime> queued);
+  void RunApart(WorkItem& item, MonotonicTime queued);
+  [[nodiscard]] Run Execute(std::span<const WorkItem> items) const;
+  void AnswerDead(WorkItem& item) const;
 
   // Constant after construction.
   const Clock& clock_;
@@ -86,15 +91,17 @@ class Dispatcher {
 
   mutable Mutex mu_;
   CondVar work_or_stop_;
-  CondVar idle_;
+  CondVar dead_or_stop_;
   RequestQueue queue_ GUARDED_BY(mu_);
-  // Cancelled while they waited; a worker answers them, because a callback must not release its own registration.
+  // Out of the queue, to be answered: not by who buries them, as a callback must not release its own registration.
   std::vector<Entry> graveyard_ GUARDED_BY(mu_);
-  int running_ GUARDED_BY(mu_) = 0;       // Workers that run something.
-  int running_here_ GUARDED_BY(mu_) = 0;  // Submitting threads that do.
+  MonotonicTime watch_at_ GUARDED_BY(mu_) = MonotonicTime::max();  // When the dead are looked for next.
+  int running_ GUARDED_BY(mu_) = 0;                                // Workers that run something.
   bool stopping_ GUARDED_BY(mu_) = false;
 
-  std::vector<std::jthread> workers_;  // Last: they use all of the above.
+  // Last: they use all of the above.
+  std::vector<std::jthread> workers_;
+  std::jthread undertaker_;
 };
 
 }  // namespace tandem

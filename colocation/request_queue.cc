@@ -4,14 +4,52 @@
 #include <utility>
 
 namespace tandem {
+namespace {
+
+constexpr std::size_t kDueSlack = 64;
+
+}  // namespace
 
 void RequestQueue::Push(const QueueKey& key, Entry entry) {
-  queues_[entry.item.servable.get()].emplace(key, std::move(entry));
+  const Servable* servable = entry.item.servable.get();
+  if (key.deadline != MonotonicTime::max()) {
+    if (due_.size() > 2 * size_ + kDueSlack) ForgetTaken();
+    due_.push_back({.key = key, .servable = servable});
+    std::ranges::push_heap(due_, Later);
+  }
+  queues_[servable].emplace(key, std::move(entry));
   ++size_;
 }
 
+void RequestQueue::ForgetTaken() {
+  std::erase_if(due_, [this](const Due& due) {
+    const auto queue = queues_.find(due.servable);
+    return queue == queues_.end() || !queue->second.contains(due.key);
+  });
+  std::ranges::make_heap(due_, Later);
+}
+
+void RequestQueue::TakeExpired(MonotonicTime now, std::vector<Entry>& expired) {
+  while (!due_.empty() && due_.front().key.deadline < now) {
+    // Before one is taken out: it must not be lost for want of memory.
+    if (expired.size() == expired.capacity()) expired.reserve(2 * expired.size() + 8);
+    std::ranges::pop_heap(due_, Later);
+    const Due due = due_.back();
+    due_.pop_back();
+    if (auto entry = Extract(due.servable, due.key)) expired.push_back(std::move(*entry));
+  }
+}
+
+MonotonicTime RequestQueue::EarliestDeadline() const {
+  return size_ == 0 || due_.empty() ? MonotonicTime::max() : due_.front().key.deadline;
+}
+
 std::optional<RequestQueue::Entry> RequestQueue::Take(const Servable& servable, const QueueKey& key) {
-  const auto queue = queues_.find(&servable);
+  return Extract(&servable, key);
+}
+
+std::optional<RequestQueue::Entry> RequestQueue::Extract(const Servable* servable, const QueueKey& key) {
+  const auto queue = queues_.find(servable);
   if (queue == queues_.end()) return std::nullopt;
   auto node = queue->second.extract(key);
   if (node.empty()) return std::nullopt;
@@ -40,6 +78,7 @@ std::vector<RequestQueue::Entry> RequestQueue::TakeAll() {
     for (auto& [key, entry] : queue) all.push_back(std::move(entry));
   }
   queues_.clear();
+  due_.clear();
   size_ = 0;
   return all;
 }

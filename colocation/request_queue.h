@@ -34,6 +34,11 @@ class RequestQueue {
   void Push(const QueueKey& key, Entry entry);
   [[nodiscard]] std::optional<Entry> Take(const Servable& servable, const QueueKey& key);
 
+  // Moves to the end of `expired` whatever should have been done before `now`, wherever it stands.
+  void TakeExpired(MonotonicTime now, std::vector<Entry>& expired);
+  // No deadline of what waits is earlier; max when none has one.
+  [[nodiscard]] MonotonicTime EarliestDeadline() const;
+
   // Servables that have something waiting, most urgent head first.
   [[nodiscard]] std::vector<const Servable*> ByUrgency() const;
   [[nodiscard]] const ModelQueue& Waiting(const Servable& servable) const;
@@ -44,7 +49,19 @@ class RequestQueue {
   [[nodiscard]] std::size_t size(const Servable& servable) const;
 
  private:
+  // Where to find a request once its deadline has passed. The servable is a key here, never followed: the request may
+  // have been taken long ago.
+  struct Due {
+    QueueKey key;
+    const Servable* servable;
+  };
+  static bool Later(const Due& a, const Due& b) { return a.key.deadline > b.key.deadline; }
+  std::optional<Entry> Extract(const Servable* servable, const QueueKey& key);
+  // Keeps what was taken before its deadline from piling up.
+  void ForgetTaken();
+
   std::size_t size_ = 0;
+  std::vector<Due> due_;  // A heap, the earliest deadline first: every waiting request with one, and some taken since.
   std::map<const Servable*, ModelQueue> queues_;  // No empty queues. The items own the servables.
 };
 

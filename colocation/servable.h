@@ -11,6 +11,7 @@
 
 #include "api/base/inference_session.h"
 #include "profiler/model_statistics.h"
+#include "profiler/run_times.h"
 #include "profiler/short_runs.h"
 
 namespace tandem {
@@ -28,9 +29,9 @@ struct BatchSettings {
   bool allow_timeout_override = false;
 };
 
-// One loaded version of a model. Constant after construction but for what is
-// learnt of its runs. Shared by the repository and by
-// every request that is under way, so that an unloaded version lives until its last request is answered.
+// One loaded version of a model. Constant after construction but for what is learnt of its runs. Shared by the
+// repository and by every request that is under way, so that an unloaded version lives until its last request is
+// answered.
 class Servable {
  public:
   // Class names of an output, by the output's name.
@@ -59,6 +60,7 @@ class Servable {
   [[nodiscard]] InferenceSession& session() const { return *session_; }
   [[nodiscard]] ModelStatistics& statistics() const { return statistics_; }
   [[nodiscard]] ShortRuns& short_runs() const { return short_runs_; }
+  [[nodiscard]] RunTimes& run_times() const { return run_times_; }
 
  private:
   const std::string name_;
@@ -71,6 +73,7 @@ class Servable {
   const std::unique_ptr<InferenceSession> session_;
   mutable ModelStatistics statistics_;
   mutable ShortRuns short_runs_;
+  mutable RunTimes run_times_;
 };
 
 }  // namespace tandem

@@ -28,11 +28,10 @@ struct WorkItem {
   std::vector<std::string> outputs;    // At least one.
   std::int64_t batch = 1;              // Elements along the batch dimension; 1 for a model without one.
   std::uint64_t priority = 0;          // Lower runs first.
-  MonotonicTime arrival;
   std::optional<MonotonicTime> deadline;
   std::shared_ptr<CancelToken> cancel;  // Shared with the front end; never null.
 
-  // Called once: on a worker, or within Submit() when the item was refused or run there.
+  // Called once: on a thread of the dispatcher, or within Submit() when the item was refused or run there.
   std::move_only_function<void(Result<WorkResult>)> done;
 };
 

@@ -152,7 +152,6 @@ Result<WorkItem> PrepareWork(const InferRequest& request, std::shared_ptr<Servab
   TANDEM_ASSIGN(item.outputs, ResolveOutputs(request, *servable, regions));
   TANDEM_ASSIGN(item.batch, BatchOf(item.inputs, servable->batching()));
   item.priority = ResolvePriority(request.priority, servable->batching());
-  item.arrival = request.arrival;
   item.deadline = request.deadline;
   item.cancel = request.cancel;
   item.servable = std::move(servable);

@@ -43,10 +43,10 @@ TEST(BatchAssembly, JoinsRowsAndGivesEachRequestItsOwnBack) {
   Tensor output = inputs[0];
   output.name = "y";
   const auto split = SplitOutputs(items, {output});
-  ASSERT_TRUE(split);
-  EXPECT_EQ(ValuesOf<float>((*split)[0][0]), (std::vector<float>{1, 2}));
-  EXPECT_EQ((*split)[1][0].shape, (Shape{2, 2}));
-  EXPECT_EQ(ValuesOf<float>((*split)[1][0]), (std::vector<float>{3, 4, 5, 6}));
+  ASSERT_TRUE(split[0] && split[1]);
+  EXPECT_EQ(ValuesOf<float>((*split[0])[0]), (std::vector<float>{1, 2}));
+  EXPECT_EQ((*split[1])[0].shape, (Shape{2, 2}));
+  EXPECT_EQ(ValuesOf<float>((*split[1])[0]), (std::vector<float>{3, 4, 5, 6}));
 }
 
 TEST(BatchAssembly, SplitsStringsByTheirLengths) {
@@ -55,9 +55,9 @@ TEST(BatchAssembly, SplitsStringsByTheirLengths) {
   for (const char* text : {"a", "", "long text", "z"}) AppendBytesElement(text, bytes);
   const Tensor output = MakeTensor("y", DataType::kBytes, {2, 2}, std::vector<char>(bytes.begin(), bytes.end()));
   const auto split = SplitOutputs(items, {output});
-  ASSERT_TRUE(split);
-  EXPECT_EQ(BytesElements((*split)[0][0].data.view), (std::vector<std::string_view>{"a", ""}));
-  EXPECT_EQ(BytesElements((*split)[1][0].data.view), (std::vector<std::string_view>{"long text", "z"}));
+  ASSERT_TRUE(split[0] && split[1]);
+  EXPECT_EQ(BytesElements((*split[0])[0].data.view), (std::vector<std::string_view>{"a", ""}));
+  EXPECT_EQ(BytesElements((*split[1])[0].data.view), (std::vector<std::string_view>{"long text", "z"}));
 }
 
 TEST(BatchAssembly, GivesEachRequestTheOutputsItNamedInItsOrder) {
@@ -67,17 +67,28 @@ TEST(BatchAssembly, GivesEachRequestTheOutputsItNamedInItsOrder) {
   for (const char* name : {"b", "a", "c"})
     outputs.push_back(MakeTensor(name, DataType::kFp32, {2, 1}, std::vector<float>{1, 2}));
   const auto split = SplitOutputs(items, outputs);
-  ASSERT_TRUE(split);
-  EXPECT_EQ((*split)[0][0].name, "b");
-  EXPECT_EQ((*split)[0][1].name, "a");
-  EXPECT_EQ((*split)[1][0].name, "c");
+  ASSERT_TRUE(split[0] && split[1]);
+  EXPECT_EQ((*split[0])[0].name, "b");
+  EXPECT_EQ((*split[0])[1].name, "a");
+  EXPECT_EQ((*split[1])[0].name, "c");
 }
 
 TEST(BatchAssembly, RefusesAnOutputThatLostTheBatch) {
   const auto items = Two(Item({1, 2}), Item({3, 4}));
   const auto split = SplitOutputs(items, {MakeTensor("y", DataType::kFp32, {1, 2}, std::vector<float>{1, 2})});
-  ASSERT_FALSE(split);
-  EXPECT_EQ(split.error().code, ErrorCode::kInternal);
+  for (const auto& own : split) {
+    ASSERT_FALSE(own);
+    EXPECT_EQ(own.error().code, ErrorCode::kInternal);
+  }
+}
+
+TEST(BatchAssembly, AnOutputThatLostTheBatchConcernsOnlyThoseWhoWantIt) {
+  const auto items = Two(Item({1, 2}, {"y"}), Item({3, 4}, {"sum", "y"}));
+  const auto split = SplitOutputs(items, {MakeTensor("sum", DataType::kFp32, {1}, std::vector<float>{10}),
+                                          MakeTensor("y", DataType::kFp32, {2, 1}, std::vector<float>{7, 8})});
+  ASSERT_TRUE(split[0]);
+  EXPECT_EQ(ValuesOf<float>((*split[0])[0]), std::vector<float>{7});
+  EXPECT_FALSE(split[1]);
 }
 
 TEST(BatchAssembly, SharesARunOnlyBetweenRequestsAlikeButForTheBatch) {
@@ -85,6 +96,8 @@ TEST(BatchAssembly, SharesARunOnlyBetweenRequestsAlikeButForTheBatch) {
   WorkItem wider = Item({1, 2});
   wider.inputs[0].shape = {1, 1, 2};
   EXPECT_FALSE(CanShareRun(Item({1, 2}), wider));
+  EXPECT_EQ(ShareHash(Item({1, 2})), ShareHash(Item({3, 4, 5, 6})));
+  EXPECT_NE(ShareHash(Item({1, 2})), ShareHash(wider));
   WorkItem without = Item({1, 2});
   without.inputs.clear();
   EXPECT_FALSE(CanShareRun(Item({1, 2}), without));

@@ -47,5 +47,31 @@ TEST(BatchPolicy, TakesTheLargestPreferredSizeAtOnce) {
   EXPECT_EQ(Choose(settings, {1}, 100us).take, 1u);
 }
 
+TEST(BatchPolicy, WaitsOnlyAsLongAsTheEarliestDeadlineAllows) {
+  const BatchSettings settings{.max_batch_size = 4, .dynamic = true, .max_queue_delay = 100ms};
+  const std::vector<std::int64_t> sizes{1};
+  const auto choose = [&](std::chrono::nanoseconds deadline_in, std::chrono::nanoseconds expected_run) {
+    return ChooseBatch({.settings = settings,
+                        .sizes = sizes,
+                        .oldest_wait = 0ns,
+                        .earliest_deadline_in = deadline_in,
+                        .expected_run = expected_run});
+  };
+  EXPECT_EQ(choose(500ms, 10ms).wait, 100ms);
+  const BatchDecision hurried = choose(50ms, 10ms);
+  EXPECT_EQ(hurried.take, 0u);
+  EXPECT_LT(hurried.wait, 50ms - 10ms);
+  EXPECT_GT(hurried.wait, 0ms);
+  EXPECT_EQ(choose(20ms, 10ms).take, 1u);
+  EXPECT_EQ(choose(-1ms, 10ms).take, 1u);
+}
+
+TEST(BatchPolicy, DoesNotWaitTowardsADeadlineWhenTheRunsTimeIsNotKnown) {
+  const BatchSettings settings{.max_batch_size = 4, .dynamic = true, .max_queue_delay = 100ms};
+  const std::vector<std::int64_t> sizes{1};
+  EXPECT_EQ(ChooseBatch({.settings = settings, .sizes = sizes, .earliest_deadline_in = 50ms}).take, 1u);
+  EXPECT_EQ(ChooseBatch({.settings = settings, .sizes = sizes, .earliest_deadline_in = 500ms}).wait, 100ms);
+}
+
 }  // namespace
 }  // namespace tandem
