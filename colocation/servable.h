@@ -26,7 +26,6 @@ struct BatchSettings {
   std::uint32_t default_priority = 0;
   std::uint32_t max_queue_size = 0;              // Requests of this model that may wait; 0: only the device's bound.
   std::chrono::microseconds default_timeout{0};  // default_queue_policy; 0: none.
-  bool allow_timeout_override = false;
 };
 
 // One loaded version of a model. Constant after construction but for what is learnt of its runs. Shared by the

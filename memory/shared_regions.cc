@@ -13,7 +13,6 @@ namespace tandem {
 namespace {
 
 constexpr std::size_t kMaxNameLength = 255;
-constexpr std::size_t kMaxRegions = 4096;
 
 bool IsPlain(std::string_view text) {
   for (const char c : text) {
@@ -46,10 +45,14 @@ Result<std::shared_ptr<const SharedRegion>> SharedRegion::Open(std::string name,
   TANDEM_TRY(CheckKey(key));
   const int fd = ::shm_open(key.c_str(), O_RDWR | O_CLOEXEC, 0);
   if (fd < 0) {
-    return Invalid("shared-memory region '{}': cannot open key '{}': {}", name, key, std::strerror(errno));
+    const int error = errno;
+    // Not the client's mistake: it may try again.
+    const bool ours = error == EMFILE || error == ENFILE || error == ENOMEM;
+    return Fail(ours ? ErrorCode::kUnavailable : ErrorCode::kInvalidArgument,
+                "shared-memory region '{}': cannot open key '{}': {}", name, key, std::strerror(error));
   }
   std::shared_ptr<const SharedRegion> region(new SharedRegion(std::move(name), std::move(key), offset, byte_size, fd));
-  struct stat info{};
+  struct stat info {};
   if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
     return Invalid("shared-memory region '{}': key '{}' is not a shared-memory object", region->name(), region->key());
   }
@@ -66,7 +69,7 @@ Status SharedRegion::CheckRange(std::uint64_t offset, std::uint64_t size) const 
     return Invalid("offset {} and byte_size {} do not fit the {} bytes of shared-memory region '{}'", offset, size,
                    byte_size_, name_);
   }
-  struct stat info{};
+  struct stat info {};
   if (::fstat(fd_, &info) != 0 || static_cast<std::uint64_t>(info.st_size) < offset_ + offset + size) {
     return Invalid("shared-memory region '{}' has shrunk since it was registered", name_);
   }
@@ -108,8 +111,8 @@ Status SharedRegions::Register(const std::string& name, const std::string& key, 
   TANDEM_ASSIGN(auto region, SharedRegion::Open(name, key, offset, byte_size));
   MutexLock lock(mu_);
   if (regions_.contains(name)) return Invalid("shared-memory region '{}' is registered already", name);
-  if (regions_.size() >= kMaxRegions) {
-    return Fail(ErrorCode::kUnavailable, "{} shared-memory regions are registered; no more are allowed", kMaxRegions);
+  if (regions_.size() >= max_regions_) {
+    return Fail(ErrorCode::kUnavailable, "{} shared-memory regions are registered; no more are allowed", max_regions_);
   }
   regions_.emplace(name, std::move(region));
   return {};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -32,10 +33,11 @@ class SharedRegion {
   // `offset` counts from the start of the region.
   [[nodiscard]] Result<AlignedBuffer> Read(std::uint64_t offset, std::uint64_t size) const;
   [[nodiscard]] Status Write(std::uint64_t offset, std::span<const std::byte> data) const;
+  // Whether such a range can be read and written now.
+  [[nodiscard]] Status CheckRange(std::uint64_t offset, std::uint64_t size) const;
 
  private:
   SharedRegion(std::string name, std::string key, std::uint64_t offset, std::uint64_t byte_size, int fd);
-  [[nodiscard]] Status CheckRange(std::uint64_t offset, std::uint64_t size) const;
 
   const std::string name_;
   const std::string key_;
@@ -47,6 +49,11 @@ class SharedRegion {
 // The registered regions by name. Thread-safe.
 class SharedRegions {
  public:
+  static constexpr std::size_t kMaxRegions = 4096;
+
+  // Every region keeps a descriptor; `max_regions` bounds what they take of the process's.
+  explicit SharedRegions(std::size_t max_regions = kMaxRegions) : max_regions_(max_regions) {}
+
   [[nodiscard]] Status Register(const std::string& name, const std::string& key, std::uint64_t offset,
                                 std::uint64_t byte_size);
   // Requests under way keep what they use. Unknown names are fine, as the protocol has it.
@@ -57,6 +64,9 @@ class SharedRegions {
   [[nodiscard]] std::vector<std::shared_ptr<const SharedRegion>> All() const;
 
  private:
+  // Constant after construction.
+  const std::size_t max_regions_;
+
   mutable Mutex mu_;
   std::map<std::string, std::shared_ptr<const SharedRegion>, std::less<>> regions_ GUARDED_BY(mu_);
 };

@@ -23,8 +23,9 @@ void ModelStatistics::RecordSuccess(std::uint64_t elements, const InferTiming& t
   totals_.compute_output.Add(timing.compute_output);
 }
 
-void ModelStatistics::RecordFailure(std::chrono::nanoseconds total) {
+void ModelStatistics::RecordFailure(FailureReason reason, std::chrono::nanoseconds total) {
   MutexLock lock(mu_);
+  ++totals_.failures[static_cast<std::size_t>(reason)];
   totals_.fail.Add(total);
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 
@@ -21,12 +23,18 @@ struct DurationTotal {
   }
 };
 
+// Why a request failed, in the words of Triton's metrics.
+enum class FailureReason { kRejected, kCanceled, kBackend, kOther };
+inline constexpr std::size_t kFailureReasonCount = 4;
+
 // Totals since the version was loaded.
 struct ModelTotals {
   std::uint64_t last_inference_ms = 0;  // Wall time, milliseconds since the epoch.
   std::uint64_t inference_count = 0;    // Batched elements: a request of batch 8 counts 8.
   std::uint64_t execution_count = 0;    // Runs of the session.
   DurationTotal success, fail, queue, compute_input, compute_infer, compute_output;
+
+  std::array<std::uint64_t, kFailureReasonCount> failures{};  // By FailureReason; together fail.count.
 
   struct Batch {
     DurationTotal compute_input, compute_infer, compute_output;
@@ -41,7 +49,7 @@ class ModelStatistics {
   void RecordExecution(std::uint64_t batch_size, const InferTiming& timing, WallTime now);
   // One request that was answered, counting for `elements`; `total` is from arrival to answer.
   void RecordSuccess(std::uint64_t elements, const InferTiming& timing, std::chrono::nanoseconds total);
-  void RecordFailure(std::chrono::nanoseconds total);
+  void RecordFailure(FailureReason reason, std::chrono::nanoseconds total);
 
   [[nodiscard]] ModelTotals Totals() const;
 

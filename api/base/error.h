@@ -1,8 +1,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
-#include <utility>
 
 namespace tandem {
 
@@ -19,22 +17,6 @@ enum class ErrorCode {
   kUnsupported,       // A part that this build or library lacks.
   kInternal,          // Our own failure.
 };
-
-[[nodiscard]] constexpr std::string_view ErrorCodeName(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::kInvalidArgument: return "invalid_argument";
-    case ErrorCode::kNotFound: return "not_found";
-    case ErrorCode::kConflict: return "conflict";
-    case ErrorCode::kTooLarge: return "too_large";
-    case ErrorCode::kUnauthenticated: return "unauthenticated";
-    case ErrorCode::kUnavailable: return "unavailable";
-    case ErrorCode::kCancelled: return "cancelled";
-    case ErrorCode::kDeadlineExceeded: return "deadline_exceeded";
-    case ErrorCode::kUnsupported: return "unsupported";
-    case ErrorCode::kInternal: return "internal";
-  }
-  return "internal";
-}
 
 // What went wrong, in words for the person who made the call: names the field and the value.
 struct Error {

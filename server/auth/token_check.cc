@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::size_t kMaxTokenLength = 4096;
 constexpr std::size_t kMaxTokens = 1000;
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 bool EqualsIgnoringCase(std::string_view a, std::string_view b) {
   return std::ranges::equal(a, b, [](char x, char y) { return (x | 0x20) == (y | 0x20); });
@@ -30,6 +31,8 @@ Result<TokenCheck> TokenCheck::Load(const std::filesystem::path& file) {
   TokenCheck check;
   std::string line;
   for (int number = 1; std::getline(in, line); ++number) {
+    // What some editors put before the first line.
+    if (number == 1 && line.starts_with(kByteOrderMark)) line.erase(0, kByteOrderMark.size());
     const auto last = line.find_last_not_of(" \t\r");
     line.erase(last == std::string::npos ? 0 : last + 1);
     if (line.empty() || line.starts_with('#')) continue;

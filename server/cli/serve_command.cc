@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -6,6 +7,7 @@
 #include <istream>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -14,12 +16,15 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "api/base/clock.h"
 #include "server/cli/command.h"
 #include "server/lifecycle/server.h"
 #include "server/log/log.h"
 
 namespace tandem::cli {
 namespace {
+
+constexpr const char* kConfigVariable = "TANDEM_CONFIG";
 
 // What Loading sends to this process when it has ended. From anybody else it says nothing.
 constexpr int kLoaded = SIGUSR1;
@@ -36,23 +41,29 @@ int Complain(const Error& error) {
   return error.code == ErrorCode::kInvalidArgument ? kUsage : kFailed;
 }
 
-// Lets requests under way finish. A second SIGTERM or SIGINT ends the process at once.
-void Drain(Server& server, const sigset_t& signals, std::chrono::milliseconds at_most) {
-  LogInfo("draining: requests under way finish, new ones are refused");
-  server.BeginDrain();
-  std::jthread impatience([&signals](const std::stop_token& stop) {
-    const timespec tick{.tv_sec = 0, .tv_nsec = 20'000'000};
-    while (!stop.stop_requested()) {
-      const int signal = ::sigtimedwait(&signals, nullptr, &tick);
-      if (signal == SIGTERM || signal == SIGINT) {
-        LogWarning("second signal: leaving at once");
-        std::fflush(nullptr);
-        ::_exit(kFailed);
-      }
-    }
-  });
-  if (!server.WaitDrained(at_most)) LogWarning("drain time is over; requests under way are dropped");
-}
+// Sees to it that a server which has been told to stop does: from when it is made until it goes, a further SIGTERM or
+// SIGINT ends the process at once, and so does the time `until`.
+class Impatience {
+ public:
+  Impatience(const sigset_t& signals, MonotonicTime until)
+      : thread_([&signals, until](const std::stop_token& stop) {
+          const timespec tick{.tv_sec = 0, .tv_nsec = 20'000'000};
+          while (!stop.stop_requested()) {
+            const int signal = ::sigtimedwait(&signals, nullptr, &tick);
+            if (signal == SIGTERM || signal == SIGINT) Leave("second signal: leaving at once");
+            if (RealClock::Instance().Now() >= until) Leave("the server does not stop; leaving without it");
+          }
+        }) {}
+
+ private:
+  [[noreturn]] static void Leave(std::string_view why) {
+    LogWarning(why);
+    std::fflush(nullptr);
+    ::_exit(kFailed);
+  }
+
+  const std::jthread thread_;
+};
 
 // Loads the models on a thread of its own, so that signals are heard meanwhile.
 class Loading {
@@ -98,6 +109,32 @@ void RefuseBadEnvironment(const CLI::App& command) {
   }
 }
 
+// Lets requests under way finish, and what is being loaded, until the time for it is over. What a client was promised
+// and did not get makes it a failure.
+int Stop(std::unique_ptr<Server> server, const Loading& loading, const sigset_t& signals, const ServeOptions& options) {
+  // For what cannot be interrupted to end after it was told to.
+  constexpr std::chrono::milliseconds kGrace(4000);
+  const RealClock& clock = RealClock::Instance();
+  const MonotonicTime until = clock.Now() + std::chrono::milliseconds(std::llround(options.drain_secs * 1000));
+  const auto left = [&] {
+    return std::max(std::chrono::milliseconds(0),
+                    std::chrono::duration_cast<std::chrono::milliseconds>(until - clock.Now()));
+  };
+  LogInfo("draining: requests under way finish, new ones are refused");
+  const Impatience impatience(signals, until + kGrace);
+  server->BeginDrain();
+  const bool drained = server->WaitDrained(left());
+  if (!drained) LogWarning("drain time is over; requests under way are dropped");
+  if (!loading.EndsWithin(left() + kGrace / 2)) {
+    LogWarning("drain time is over; leaving without the model that is still loading");
+    std::fflush(nullptr);
+    ::_exit(kFailed);
+  }
+  server.reset();
+  LogInfo("stopped");
+  return drained ? kDone : kFailed;
+}
+
 int Serve(const ServeOptions& options) {
   const auto level = ParseLogLevel(options.log_level);
   if (!level) return Complain(level.error());
@@ -119,16 +156,7 @@ int Serve(const ServeOptions& options) {
     if (signal == SIGHUP) (*server)->Rescan();
     if (signal == kLoaded && loading.EndsWithin({}) && !loading.result()) return Complain(loading.result().error());
   }
-  const std::chrono::milliseconds patience(std::llround(options.drain_secs * 1000));
-  Drain(**server, signals, patience);
-  if (!loading.EndsWithin(patience)) {
-    LogWarning("a model is still loading; leaving without it");
-    std::fflush(nullptr);
-    ::_exit(kDone);
-  }
-  server->reset();
-  LogInfo("stopped");
-  return kDone;
+  return Stop(std::move(*server), loading, signals, options);
 }
 
 }  // namespace
@@ -136,7 +164,7 @@ int Serve(const ServeOptions& options) {
 void ReadServeOptionsFromFile(CLI::App& app) {
   app.config_formatter(std::make_shared<ServeSection>());
   app.allow_config_extras(CLI::config_extras_mode::error);
-  app.set_config("--config", "", "File with options of serve (TOML)")->envname("TANDEM_CONFIG");
+  app.set_config("--config", "", "File with options of serve (TOML)")->envname(kConfigVariable);
 }
 
 void AddServeCommand(CLI::App& app, int& exit_code) {
@@ -152,6 +180,11 @@ void AddServeCommand(CLI::App& app, int& exit_code) {
       "  tandem serve --model-repository models\n"
       "  tandem serve --model-repository models --model-control-mode explicit --load-model '*'\n"
       "  tandem serve --model-repository models --default-slo-ms 50 --log-format json");
+  // CLI11 passes over a file that only the environment names and that cannot be read, unless there must be one.
+  command->preparse_callback([&app](std::size_t) {
+    const char* file = std::getenv(kConfigVariable);
+    if (file != nullptr && *file != '\0') app.get_config_ptr()->required();
+  });
   command->callback([command, options, &exit_code] {
     RefuseBadEnvironment(*command);
     exit_code = Serve(*options);

@@ -11,15 +11,6 @@
 namespace tandem {
 namespace {
 
-LogSettings::Values DefaultLogSettings() {
-  return {{"log_file", std::string()},
-          {"log_info", true},
-          {"log_warning", true},
-          {"log_error", true},
-          {"log_verbose_level", std::uint32_t{0}},
-          {"log_format", std::string("default")}};
-}
-
 TraceSettings::Values DefaultTraceSettings() {
   return {{"trace_file", {""}},    {"trace_level", {"OFF"}}, {"trace_rate", {"1000"}},
           {"trace_count", {"-1"}}, {"log_frequency", {"0"}}, {"trace_mode", {"triton"}}};
@@ -98,8 +89,17 @@ Status CheckTraceSetting(const std::string& key, const std::vector<std::string>&
 
 }  // namespace
 
-LogSettings::LogSettings(std::function<void(const Values&)> apply)
-    : apply_(std::move(apply)), values_(DefaultLogSettings()) {}
+LogSettings::Values LogSettings::Defaults() {
+  return {{"log_file", std::string()},
+          {"log_info", true},
+          {"log_warning", true},
+          {"log_error", true},
+          {"log_verbose_level", std::uint32_t{0}},
+          {"log_format", std::string("default")}};
+}
+
+LogSettings::LogSettings(std::function<void(const Values&)> apply, Values initial)
+    : apply_(std::move(apply)), values_(std::move(initial)) {}
 
 LogSettings::Values LogSettings::Get() const {
   MutexLock lock(mu_);
@@ -111,8 +111,10 @@ Status LogSettings::Update(const Values& changes) {
   {
     MutexLock lock(mu_);
     for (const auto& [key, value] : changes) TANDEM_TRY(CheckLogSetting(values_, key, value));
-    for (const auto& [key, value] : changes) values_[key] = value;
     updated = values_;
+    for (const auto& [key, value] : changes) updated[key] = value;
+    if (updated == values_) return {};
+    values_ = updated;
   }
   apply_(updated);
   return {};

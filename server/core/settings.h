@@ -20,8 +20,11 @@ class LogSettings {
  public:
   using Values = std::map<std::string, LogSettingValue>;
 
-  // `apply` is told of every change, outside the lock.
-  explicit LogSettings(std::function<void(const Values&)> apply);
+  // As long as nobody says otherwise.
+  [[nodiscard]] static Values Defaults();
+
+  // `apply` is told of every change, outside the lock. `initial` has the keys of Defaults() and holds already.
+  explicit LogSettings(std::function<void(const Values&)> apply, Values initial = Defaults());
 
   [[nodiscard]] Values Get() const;
   [[nodiscard]] Status Update(const Values& changes);

@@ -1,40 +1,60 @@
 #include "server/infer/inference_service.h"
 
-#include <algorithm>
+#include <new>
 #include <utility>
 
 #include "server/infer/classification.h"
-#include "server/infer/prepare.h"
+#include "server/infer/outcome.h"
 
 namespace tandem {
 namespace {
 
-RequestOutcome OutcomeOf(const Result<InferResponse>& response) {
-  if (response) return RequestOutcome::kSuccess;
-  switch (response.error().code) {
-    case ErrorCode::kUnavailable: return RequestOutcome::kRejected;
-    case ErrorCode::kDeadlineExceeded: return RequestOutcome::kExpired;
-    case ErrorCode::kCancelled: return RequestOutcome::kCancelled;
-    case ErrorCode::kInternal: return RequestOutcome::kError;
-    default: return RequestOutcome::kInvalid;
-  }
+// Short enough to fit into a string without allocating.
+Error OutOfMemory() {
+  return {ErrorCode::kUnavailable, "out of memory"};
 }
+
+// Counts a request as under way for as long as it lives.
+class InFlight {
+ public:
+  explicit InFlight(std::atomic<std::int64_t>& count) : count_(count) {
+    count_.fetch_add(1, std::memory_order_acq_rel);
+  }
+  ~InFlight() { count_.fetch_sub(1, std::memory_order_acq_rel); }
+  InFlight(const InFlight&) = delete;
+  InFlight& operator=(const InFlight&) = delete;
+
+ private:
+  std::atomic<std::int64_t>& count_;
+};
 
 }  // namespace
 
-// What is kept of a request while it is computed.
+// What is kept of a request while it is computed. Goes when it has been answered.
 struct InferenceService::Context {
-  InferRequest request;  // Without its inputs, which the work owns.
-  std::shared_ptr<Servable> servable;
-  std::uint64_t elements = 1;
+  Context(InferRequest request, std::shared_ptr<Servable> servable, std::int64_t batch, Done done,
+          std::atomic<std::int64_t>& in_flight)
+      : in_flight(in_flight),
+        request(std::move(request)),
+        servable(std::move(servable)),
+        elements(static_cast<std::uint64_t>(batch)),
+        done(std::move(done)) {}
+
+  const InFlight in_flight;
+  const InferRequest request;  // Without its inputs, which the work owns.
+  const std::shared_ptr<Servable> servable;
+  const std::uint64_t elements;
   Done done;
 };
 
-InferenceService::InferenceService(Parts parts, FindServable find, std::optional<std::chrono::microseconds> default_slo)
-    : parts_(parts), find_(std::move(find)), default_slo_(default_slo) {}
+InferenceService::InferenceService(Parts parts, FindServable find, std::optional<std::chrono::microseconds> default_slo,
+                                   std::uint64_t max_shared_bytes)
+    : parts_(parts), find_(std::move(find)), default_slo_(default_slo), max_shared_bytes_(max_shared_bytes) {}
 
 void InferenceService::Infer(InferRequest request, Done done) {
   const auto refuse = [&](Error error, const Servable* servable) {
+    // Of a request that has not been prepared, what it says itself is known.
+    if (!request.deadline) request.deadline = OwnDeadline(request);
     Result<InferResponse> response = std::unexpected(std::move(error));
     Count(request, servable, response, 0);
     done(std::move(response));
@@ -44,34 +64,54 @@ void InferenceService::Infer(InferRequest request, Done done) {
   }
   auto servable = find_(request.model, request.version);
   if (!servable) return refuse(servable.error(), nullptr);
-  request.deadline = ResolveDeadline(request, **servable, default_slo_);
-  auto item = PrepareWork(request, *servable, parts_.regions);
+  auto item = Prepare(request, *servable);
   if (!item) return refuse(item.error(), servable->get());
 
   request.inputs.clear();
-  auto context = std::make_unique<Context>(Context{.request = std::move(request),
-                                                   .servable = *std::move(servable),
-                                                   .elements = static_cast<std::uint64_t>(item->batch),
-                                                   .done = std::move(done)});
+  auto context =
+      std::make_unique<Context>(std::move(request), *std::move(servable), item->batch, std::move(done), in_flight_);
   item->done = [this, context = std::move(context)](Result<WorkResult> result) { Finish(*context, std::move(result)); };
-  in_flight_.fetch_add(1, std::memory_order_acq_rel);
   parts_.dispatcher.Submit(*std::move(item));
 }
 
-void InferenceService::Finish(Context& context, Result<WorkResult> result) {
-  Result<InferResponse> response =
-      result ? Respond(context, *std::move(result)) : Result<InferResponse>(std::unexpected(std::move(result).error()));
-  Count(context.request, context.servable.get(), response, context.elements);
-  context.done(std::move(response));
-  in_flight_.fetch_sub(1, std::memory_order_acq_rel);
+Result<WorkItem> InferenceService::Prepare(InferRequest& request, std::shared_ptr<Servable> servable) const {
+  request.deadline = ResolveDeadline(request, *servable, default_slo_);
+  try {
+    return PrepareWork(request, std::move(servable), parts_.regions, max_shared_bytes_);
+  } catch (const std::bad_alloc&) {
+    return std::unexpected(OutOfMemory());
+  }
 }
 
-Result<InferResponse> InferenceService::Respond(Context& context, WorkResult result) const {
-  const InferRequest& request = context.request;
+void InferenceService::Finish(Context& context, Result<WorkResult> result) {
+  Result<InferResponse> response = Respond(context, std::move(result));
+  try {
+    Count(context.request, context.servable.get(), response, context.elements);
+  } catch (const std::bad_alloc&) {
+    // The answer matters more than its place in the statistics.
+  }
+  context.done(std::move(response));
+}
+
+Result<InferResponse> InferenceService::Respond(Context& context, Result<WorkResult> result) const {
+  if (!result) return std::unexpected(std::move(result).error());
+  try {
+    TANDEM_TRY(Shape(context, result->outputs));
+    return InferResponse{.model = context.servable->name(),
+                         .version = context.servable->version_text(),
+                         .id = context.request.id,
+                         .outputs = std::move(result->outputs),
+                         .timing = result->timing};
+  } catch (const std::bad_alloc&) {
+    return std::unexpected(OutOfMemory());
+  }
+}
+
+Status InferenceService::Shape(const Context& context, std::vector<Tensor>& outputs) const {
   const Servable& servable = *context.servable;
-  for (std::size_t i = 0; i < request.outputs.size(); ++i) {
-    const RequestedOutput& asked = request.outputs[i];
-    Tensor& output = result.outputs[i];
+  for (std::size_t i = 0; i < context.request.outputs.size(); ++i) {
+    const RequestedOutput& asked = context.request.outputs[i];
+    Tensor& output = outputs[i];
     if (asked.classification > 0) {
       static const std::vector<std::string> kNoLabels;
       const auto labels = servable.labels().find(asked.name);
@@ -87,30 +127,27 @@ Result<InferResponse> InferenceService::Respond(Context& context, WorkResult res
       TANDEM_TRY(region->Write(asked.shared->offset, output.data.view));
     }
   }
-  return InferResponse{.model = servable.name(),
-                       .version = servable.version_text(),
-                       .id = request.id,
-                       .outputs = std::move(result.outputs),
-                       .timing = result.timing};
+  return {};
 }
 
 void InferenceService::Count(const InferRequest& request, const Servable* servable,
                              const Result<InferResponse>& response, std::uint64_t elements) {
   const MonotonicTime now = parts_.clock.Now();
   const std::chrono::nanoseconds total = now - request.arrival;
+  const Error* error = response ? nullptr : &response.error();
   if (servable != nullptr) {
-    if (response) {
+    if (error == nullptr) {
       servable->statistics().RecordSuccess(elements, response->timing, total);
     } else {
-      servable->statistics().RecordFailure(total);
+      servable->statistics().RecordFailure(ReasonOf(*error), total);
     }
   }
+  const RequestOutcome outcome = OutcomeOf(error, request.deadline, now);
   parts_.metrics.Record({.model = servable == nullptr ? std::string_view() : servable->name(),
-                         .version = servable == nullptr ? std::string_view() : servable->version_text(),
-                         .outcome = OutcomeOf(response),
+                         .outcome = outcome,
                          .latency = total,
-                         .has_deadline = request.deadline.has_value(),
-                         .in_time = request.deadline && now <= *request.deadline});
+                         .slo = VerdictOf(error, request.deadline, now)});
+  log_.Write(request, servable == nullptr ? std::string_view() : servable->version_text(), outcome, response, now);
 }
 
 }  // namespace tandem

@@ -12,6 +12,8 @@
 #include "api/base/result.h"
 #include "colocation/dispatcher.h"
 #include "memory/shared_regions.h"
+#include "server/infer/prepare.h"
+#include "server/infer/request_log.h"
 #include "server/metrics/request_metrics.h"
 
 namespace tandem {
@@ -32,7 +34,8 @@ class InferenceService {
     RequestMetrics& metrics;
   };
 
-  InferenceService(Parts parts, FindServable find, std::optional<std::chrono::microseconds> default_slo);
+  InferenceService(Parts parts, FindServable find, std::optional<std::chrono::microseconds> default_slo,
+                   std::uint64_t max_shared_bytes = kMaxSharedBytes);
 
   // Calls `done` exactly once, perhaps before it returns, else on a dispatcher thread. `request.cancel` must be set.
   void Infer(InferRequest request, Done done);
@@ -44,8 +47,10 @@ class InferenceService {
 
  private:
   struct Context;
+  [[nodiscard]] Result<WorkItem> Prepare(InferRequest& request, std::shared_ptr<Servable> servable) const;
   void Finish(Context& context, Result<WorkResult> result);
-  [[nodiscard]] Result<InferResponse> Respond(Context& context, WorkResult result) const;
+  [[nodiscard]] Result<InferResponse> Respond(Context& context, Result<WorkResult> result) const;
+  [[nodiscard]] Status Shape(const Context& context, std::vector<Tensor>& outputs) const;
   void Count(const InferRequest& request, const Servable* servable, const Result<InferResponse>& response,
              std::uint64_t elements);
 
@@ -53,7 +58,9 @@ class InferenceService {
   const Parts parts_;
   const FindServable find_;
   const std::optional<std::chrono::microseconds> default_slo_;
+  const std::uint64_t max_shared_bytes_;
 
+  RequestLog log_;
   std::atomic<bool> admitting_{true};
   std::atomic<std::int64_t> in_flight_{0};
 };

@@ -57,8 +57,31 @@ Status CheckShape(const Tensor& tensor, const TensorSpec& spec, const BatchSetti
   return {};
 }
 
+// Copies an input out of shared memory. Nothing is allocated or read before its size is known to be right: the region
+// may be far larger than what any request could bring.
+Result<Bytes> ReadShared(const Tensor& tensor, const SharedRange& range, const SharedRegions& regions,
+                         std::uint64_t& shared_bytes_left) {
+  TANDEM_ASSIGN(const auto region, NamedRegion(regions, range));
+  if (tensor.type != DataType::kBytes) {
+    TANDEM_ASSIGN(const std::int64_t needed, ByteSize(tensor.type, tensor.shape));
+    if (static_cast<std::uint64_t>(needed) != range.byte_size) {
+      return Invalid("input '{}' of shape {} needs {} bytes but its range of region '{}' has {}", tensor.name,
+                     ShapeText(tensor.shape), needed, range.region, range.byte_size);
+    }
+  }
+  if (range.byte_size > shared_bytes_left) {
+    return Fail(ErrorCode::kTooLarge,
+                "input '{}': {} bytes in shared memory are more than the {} that are left of what "
+                "one request may hold",
+                tensor.name, range.byte_size, shared_bytes_left);
+  }
+  shared_bytes_left -= range.byte_size;
+  TANDEM_ASSIGN(AlignedBuffer data, region->Read(range.offset, range.byte_size));
+  return Bytes::Own(std::move(data));
+}
+
 Result<Tensor> ResolveInput(const InferInput& input, const TensorSpec& spec, const BatchSettings& batching,
-                            const SharedRegions& regions) {
+                            const SharedRegions& regions, std::uint64_t& shared_bytes_left) {
   Tensor tensor = input.tensor;
   if (tensor.type != spec.type) {
     return Invalid("input '{}' has datatype {}; the model takes {}", tensor.name, DataTypeName(tensor.type),
@@ -66,16 +89,14 @@ Result<Tensor> ResolveInput(const InferInput& input, const TensorSpec& spec, con
   }
   TANDEM_TRY(CheckShape(tensor, spec, batching));
   if (input.shared) {
-    TANDEM_ASSIGN(const auto region, NamedRegion(regions, *input.shared));
-    TANDEM_ASSIGN(AlignedBuffer data, region->Read(input.shared->offset, input.shared->byte_size));
-    tensor.data = Bytes::Own(std::move(data));
+    TANDEM_ASSIGN(tensor.data, ReadShared(tensor, *input.shared, regions, shared_bytes_left));
   }
   TANDEM_TRY(CheckTensorData(tensor));
   return tensor;
 }
 
 Result<std::vector<Tensor>> ResolveInputs(const InferRequest& request, const Servable& servable,
-                                          const SharedRegions& regions) {
+                                          const SharedRegions& regions, std::uint64_t max_shared_bytes) {
   const ModelSignature& signature = servable.signature();
   TANDEM_TRY(
       CheckUnique(request.inputs, "input", [](const InferInput& i) -> const std::string& { return i.tensor.name; }));
@@ -94,7 +115,7 @@ Result<std::vector<Tensor>> ResolveInputs(const InferRequest& request, const Ser
       return Invalid("model '{}' needs input '{}' ({} {}), which the request does not give", servable.name(), spec.name,
                      DataTypeName(spec.type), ShapeText(spec.shape));
     }
-    TANDEM_ASSIGN(Tensor tensor, ResolveInput(*given, spec, servable.batching(), regions));
+    TANDEM_ASSIGN(Tensor tensor, ResolveInput(*given, spec, servable.batching(), regions, max_shared_bytes));
     inputs.push_back(std::move(tensor));
   }
   return inputs;
@@ -131,7 +152,10 @@ Result<std::vector<std::string>> ResolveOutputs(const InferRequest& request, con
       return Invalid("output '{}' is BYTES and cannot be classified", output.name);
     }
     // Found out now rather than after the compute.
-    if (output.shared) TANDEM_TRY(NamedRegion(regions, *output.shared));
+    if (output.shared) {
+      TANDEM_ASSIGN(const auto region, NamedRegion(regions, *output.shared));
+      TANDEM_TRY(region->CheckRange(output.shared->offset, output.shared->byte_size));
+    }
     names.push_back(output.name);
   }
   return names;
@@ -143,12 +167,21 @@ std::uint64_t ResolvePriority(std::uint64_t asked, const BatchSettings& batching
   return batching.default_priority > 0 ? batching.default_priority : kUnnamedPriority;
 }
 
+std::optional<MonotonicTime> After(const InferRequest& request, std::optional<std::chrono::microseconds> time) {
+  if (!time || time->count() <= 0) return std::nullopt;
+  return request.arrival + *time;
+}
+
+std::optional<MonotonicTime> Earlier(std::optional<MonotonicTime> a, std::optional<MonotonicTime> b) {
+  return a && b ? std::min(*a, *b) : a ? a : b;
+}
+
 }  // namespace
 
 Result<WorkItem> PrepareWork(const InferRequest& request, std::shared_ptr<Servable> servable,
-                             const SharedRegions& regions) {
+                             const SharedRegions& regions, std::uint64_t max_shared_bytes) {
   WorkItem item;
-  TANDEM_ASSIGN(item.inputs, ResolveInputs(request, *servable, regions));
+  TANDEM_ASSIGN(item.inputs, ResolveInputs(request, *servable, regions, max_shared_bytes));
   TANDEM_ASSIGN(item.outputs, ResolveOutputs(request, *servable, regions));
   TANDEM_ASSIGN(item.batch, BatchOf(item.inputs, servable->batching()));
   item.priority = ResolvePriority(request.priority, servable->batching());
@@ -158,20 +191,15 @@ Result<WorkItem> PrepareWork(const InferRequest& request, std::shared_ptr<Servab
   return item;
 }
 
+std::optional<MonotonicTime> OwnDeadline(const InferRequest& request) {
+  return Earlier(Earlier(request.deadline, After(request, request.timeout)), After(request, request.slo));
+}
+
 std::optional<MonotonicTime> ResolveDeadline(const InferRequest& request, const Servable& servable,
                                              std::optional<std::chrono::microseconds> default_slo) {
-  std::optional<MonotonicTime> deadline = request.deadline;
-  const auto consider = [&](std::optional<std::chrono::microseconds> after) {
-    if (after && after->count() > 0)
-      deadline = std::min(deadline.value_or(MonotonicTime::max()), request.arrival + *after);
-  };
-  consider(request.timeout);
-  consider(request.slo);
-  if (deadline) return deadline;
-  consider(servable.batching().default_timeout);
-  consider(servable.slo());
-  if (!deadline) consider(default_slo);
-  return deadline;
+  if (const auto own = OwnDeadline(request)) return own;
+  const auto models = Earlier(After(request, servable.batching().default_timeout), After(request, servable.slo()));
+  return models ? models : After(request, default_slo);
 }
 
 }  // namespace tandem

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 
@@ -11,11 +12,19 @@
 
 namespace tandem {
 
+// What the inputs of a request may hold together in shared memory, unless somebody says otherwise.
+inline constexpr std::uint64_t kMaxSharedBytes = std::uint64_t{256} << 20;
+
 // The one validator: checks a decoded request against the model's signature and turns it into work, inputs in the
-// signature's order. Reads inputs that lie in shared memory. `done` is left for the caller to set. Errors name the
-// tensor and both sides of what does not fit.
+// signature's order. Reads inputs that lie in shared memory, once their sizes are known to be right and together at
+// most `max_shared_bytes`. `done` is left for the caller to set. Errors name the tensor and both sides of what does not
+// fit.
 [[nodiscard]] Result<WorkItem> PrepareWork(const InferRequest& request, std::shared_ptr<Servable> servable,
-                                           const SharedRegions& regions);
+                                           const SharedRegions& regions,
+                                           std::uint64_t max_shared_bytes = kMaxSharedBytes);
+
+// The earliest deadline that the request names itself.
+[[nodiscard]] std::optional<MonotonicTime> OwnDeadline(const InferRequest& request);
 
 // The earliest of what the request says, else the model's SLO, else the server's default; none when nobody says.
 [[nodiscard]] std::optional<MonotonicTime> ResolveDeadline(const InferRequest& request, const Servable& servable,

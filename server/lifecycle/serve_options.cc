@@ -1,6 +1,7 @@
 #include "server/lifecycle/serve_options.h"
 
 #include <cctype>
+#include <format>
 #include <string_view>
 
 #include <CLI/CLI.hpp>
@@ -13,7 +14,18 @@ namespace {
 std::string EnvironmentName(std::string_view flag) {
   std::string name = "TANDEM";
   for (const char c : flag.substr(1)) name += c == '-' ? '_' : static_cast<char>(std::toupper(c));
-  return name.starts_with("TANDEM_") ? name : "TANDEM_" + name.substr(6);
+  return name;
+}
+
+// As CLI::Range, which lets "nan" through.
+CLI::Validator Between(double least, double most) {
+  return CLI::Validator(
+      [least, most](std::string& text) {
+        double value = 0;
+        if (CLI::detail::lexical_cast(text, value) && value >= least && value <= most) return std::string();
+        return std::format("'{}' is not a number from {} to {}", text, least, most);
+      },
+      std::format("FLOAT in [{} - {}]", least, most));
 }
 
 template <typename T>
@@ -69,7 +81,7 @@ void AddServeFlags(CLI::App& app, ServeOptions& o) {
        models);
   Flag(app, "--repository-poll-secs", o.repository_poll_secs, "Seconds between looks at the repository in poll mode",
        models)
-      ->check(CLI::Range(0.1, 86400.0))
+      ->check(Between(0.1, 86400.0))
       ->capture_default_str();
   Flag(app, "--exit-on-error", o.exit_on_error, "Stop when a model fails to load at start", models);
   Flag(app, "--strict-readiness", o.strict_readiness, "Ready only while every model is", models);
@@ -98,7 +110,7 @@ void AddServeFlags(CLI::App& app, ServeOptions& o) {
 
   const char* limits = "Limits";
   Flag(app, "--default-slo-ms", o.default_slo_ms, "SLO of requests and models that name none; 0: none", limits)
-      ->check(CLI::Range(0.0, 86400000.0));
+      ->check(Between(0.0, 86400000.0));
   Flag(app, "--max-queue", o.max_queue, "Requests that may wait", limits)
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{10'000'000}))
       ->capture_default_str();
@@ -112,10 +124,10 @@ void AddServeFlags(CLI::App& app, ServeOptions& o) {
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000}))
       ->capture_default_str();
   Flag(app, "--header-timeout-secs", o.header_timeout_secs, "Time for a request's header to arrive", limits)
-      ->check(CLI::Range(0.1, 3600.0))
+      ->check(Between(0.1, 3600.0))
       ->capture_default_str();
   Flag(app, "--idle-timeout-secs", o.idle_timeout_secs, "Time an unused HTTP connection is kept", limits)
-      ->check(CLI::Range(0.1, 86400.0))
+      ->check(Between(0.1, 86400.0))
       ->capture_default_str();
   Flag(app, "--io-threads", o.io_threads, "Threads for HTTP connections; 0: chosen by the number of cores", limits)
       ->check(CLI::Range(0, 64));
@@ -135,7 +147,7 @@ void AddServeFlags(CLI::App& app, ServeOptions& o) {
   Flag(app, "--log-level", o.log_level, "debug, info, warning, error or off", operation)->capture_default_str();
   Flag(app, "--log-format", o.log_format, "text or json", operation)->capture_default_str();
   Flag(app, "--drain-secs", o.drain_secs, "Time for requests under way to finish on SIGTERM", operation)
-      ->check(CLI::Range(0.0, 3600.0))
+      ->check(Between(0.0, 3600.0))
       ->capture_default_str();
 }
 

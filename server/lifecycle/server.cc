@@ -4,6 +4,8 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
+#include <format>
 #include <fstream>
 #include <optional>
 #include <thread>
@@ -12,6 +14,7 @@
 #include <prometheus/gauge.h>
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
+#include <unistd.h>
 
 #include "profiler/machine.h"
 #include "runtimes/onnx/ort_environment.h"
@@ -23,6 +26,7 @@
 #include "server/http/http_server.h"
 #include "server/http/listener.h"
 #include "server/log/log.h"
+#include "server/log/log_limit.h"
 #include "server/metrics/model_collector.h"
 #include "server/metrics/process_usage.h"
 #include "server/metrics/request_metrics.h"
@@ -49,14 +53,16 @@ std::optional<http::TlsOptions> Tls(const ServeOptions& o) {
   return http::TlsOptions{.certificate = o.tls_cert, .key = o.tls_key, .client_ca = o.tls_client_ca};
 }
 
-// How many connections each front end may hold, so that a crowd at one cannot shut out the others.
-struct ConnectionShares {
+// How many of the descriptors that this process may have each part may hold, so that a crowd at one cannot shut out the
+// others.
+struct FileShares {
   std::size_t http = 0;
   std::size_t grpc = 0;
   std::size_t metrics = 0;
+  std::size_t regions = 0;
 };
 
-ConnectionShares ShareConnections(std::size_t wanted) {
+FileShares ShareFiles(std::size_t connections) {
   // For models being loaded, poll sets of threads yet to start, and refusals under way.
   constexpr std::size_t kKept = 40;
   constexpr std::size_t kMetrics = 256;
@@ -64,16 +70,68 @@ ConnectionShares ShareConnections(std::size_t wanted) {
   const std::size_t limit = http::RaiseFileLimit();
   const std::size_t free = limit > taken ? limit - taken : 0;
   const std::size_t metrics = std::min(kMetrics, free / 8);
-  const auto share = [&](std::size_t part) { return std::max<std::size_t>(4, std::min(wanted, part)); };
-  return {.http = share((free - metrics) / 8 * 5), .grpc = share((free - metrics) / 8 * 3), .metrics = share(metrics)};
+  const std::size_t regions = std::min(SharedRegions::kMaxRegions, free / 16);
+  const std::size_t left = free - metrics - regions;
+  const auto share = [&](std::size_t part) { return std::max<std::size_t>(4, std::min(connections, part)); };
+  const FileShares shares{.http = share(left / 8 * 5),
+                          .grpc = share(left / 8 * 3),
+                          .metrics = share(metrics),
+                          .regions = std::max<std::size_t>(4, regions)};
+  if (shares.http < connections || shares.grpc < connections) {
+    // Whoever left it at the default asked for as many as there may be.
+    Log(connections == ServeOptions().max_connections ? LogLevel::kInfo : LogLevel::kWarning,
+        "fewer connections than --max-connections: the limit on open files leaves no room for more",
+        {{"max_connections", std::to_string(connections)},
+         {"http", std::to_string(shares.http)},
+         {"grpc", std::to_string(shares.grpc)},
+         {"open_files", std::to_string(limit)}});
+  }
+  return shares;
+}
+
+// Whoever waits for the file never sees half of it. What is not a file (a pipe, a terminal) is written to as it is.
+Status WriteWhole(const std::string& path, const std::string& text) {
+  std::error_code ec;
+  const auto type = std::filesystem::status(path, ec).type();
+  const bool in_place = type != std::filesystem::file_type::regular && type != std::filesystem::file_type::not_found;
+  const std::string aside = in_place ? path : std::format("{}.{}", path, ::getpid());
+  std::ofstream file(aside);
+  file << text;
+  file.close();
+  if (file && !in_place) std::filesystem::rename(aside, path, ec);
+  if (file && (in_place || !ec)) return {};
+  if (!in_place) std::filesystem::remove(aside, ec);
+  return Invalid("'{}' cannot be written", path);
+}
+
+// The network library's own warnings, which strangers can cause.
+void LogTransport(std::string_view text) {
+  static LogLimit limit(10);
+  const auto left_out = limit.Allow(RealClock::Instance().Now());
+  if (!left_out) return;
+  const auto last = text.find_last_not_of(" \r\n");
+  LogWarning(text.substr(0, last == std::string_view::npos ? 0 : last + 1),
+             {{"from", "trantor"}, {"left_out", std::to_string(*left_out)}});
 }
 
 void ApplyLogSettings(const LogSettings::Values& values) {
   const auto on = [&](const char* key) { return std::get<bool>(values.at(key)); };
-  if (std::get<std::uint32_t>(values.at("log_verbose_level")) > 0) return SetLogLevel(LogLevel::kDebug);
-  if (on("log_info")) return SetLogLevel(LogLevel::kInfo);
-  if (on("log_warning")) return SetLogLevel(LogLevel::kWarning);
-  SetLogLevel(on("log_error") ? LogLevel::kError : LogLevel::kOff);
+  SetLogLevels({.debug = std::get<std::uint32_t>(values.at("log_verbose_level")) > 0,
+                .info = on("log_info"),
+                .warning = on("log_warning"),
+                .error = on("log_error")});
+  SetLogTime(std::get<std::string>(values.at("log_format")) == "ISO8601" ? LogTime::kUtc : LogTime::kLocal);
+}
+
+// What the options have set up.
+LogSettings::Values InitialLogSettings(const ServeOptions& o) {
+  const LogLevels levels = LevelsFrom(ParseLogLevel(o.log_level).value_or(LogLevel::kInfo));
+  LogSettings::Values values = LogSettings::Defaults();
+  values["log_verbose_level"] = std::uint32_t{levels.debug ? 1u : 0u};
+  values["log_info"] = levels.info;
+  values["log_warning"] = levels.warning;
+  values["log_error"] = levels.error;
+  return values;
 }
 
 std::optional<http::Response> RefuseStranger(const TokenCheck& tokens, const http::RequestHead& head) {
@@ -86,14 +144,14 @@ Result<std::shared_ptr<const OrtEnvironment>> StartOrt(const ServeOptions& o) {
   // CUDA reserves addresses far beyond what it uses.
   if (!library->HasProvider("CUDAExecutionProvider")) BoundProcessMemory();
   LogInfo("ONNX Runtime loaded", {{"version", library->version()}, {"library", library->path()}});
-  return OrtEnvironment::Create(std::move(library),
-                                {.intra_op_threads = o.threads > 0 ? o.threads : UsableCores(),
-                                 .spin = o.spin,
-                                 .max_activation_bytes = o.max_activation_bytes,
-                                 .log = [](OrtSeverity severity, std::string_view text) {
-                                   Log(severity >= OrtSeverity::kError ? LogLevel::kError : LogLevel::kDebug, text,
-                                       {{"from", "onnxruntime"}});
-                                 }});
+  return OrtEnvironment::Create(
+      std::move(library),
+      {.intra_op_threads = o.threads > 0 ? o.threads : UsableCores(),
+       .spin = o.spin,
+       .max_activation_bytes = o.max_activation_bytes,
+       .log = [](OrtSeverity severity, std::string_view text) {
+         Log(severity >= OrtSeverity::kError ? LogLevel::kError : LogLevel::kDebug, text, {{"from", "onnxruntime"}});
+       }});
 }
 
 Result<repository::RepositoryOptions> RepositorySettings(const ServeOptions& o) {
@@ -127,14 +185,15 @@ struct Server::Parts {
   ServerInfo info;
   std::atomic<bool> accepting{false};
   std::atomic<bool> draining{false};
-  LogSettings log_settings{ApplyLogSettings};
+  FileShares shares;
+  std::optional<LogSettings> log_settings;
   TraceSettings trace_settings;
-  SharedRegions regions;
+  std::optional<SharedRegions> regions;
   BulkThread bulk;
 
   prometheus::Registry registry;
   std::optional<RequestMetrics> metrics;
-  std::shared_ptr<ModelCollector> collector;  // Shared: prometheus keeps collectables by weak pointer.
+  std::optional<ModelCollector> collector;
 
   std::shared_ptr<const OrtEnvironment> ort;  // Shared with every session.
   std::optional<repository::OnnxSessionFactory> sessions;
@@ -151,7 +210,6 @@ struct Server::Parts {
   std::unique_ptr<http::HttpServer> http;
   std::unique_ptr<http::HttpServer> metrics_http;
   std::unique_ptr<GrpcServer> grpc;
-  ConnectionShares shares;
 
   Status BuildCore();
   Status Listen();
@@ -159,12 +217,16 @@ struct Server::Parts {
   Status ListenGrpc();
   Status LoadModels();
   Status WritePorts() const;
-  [[nodiscard]] std::string MetricsText() const;
+  [[nodiscard]] std::string MetricsText();
 };
 
 Status Server::Parts::BuildCore() {
   const RealClock& clock = RealClock::Instance();
   info.version = kVersion;
+  http::SetTransportLog(LogTransport);
+  log_settings.emplace(ApplyLogSettings, InitialLogSettings(options));
+  shares = ShareFiles(options.max_connections);
+  regions.emplace(shares.regions);
   if (!options.token_file.empty()) {
     TANDEM_ASSIGN(tokens, TokenCheck::Load(options.token_file));
   }
@@ -180,21 +242,21 @@ Status Server::Parts::BuildCore() {
                                          metrics->RecordBatch(servable.name(), batch);
                                        }});
   inference.emplace(
-      InferenceService::Parts{clock, *dispatcher, regions, *metrics},
+      InferenceService::Parts{clock, *dispatcher, *regions, *metrics},
       [this](std::string_view model, std::string_view version) { return repository->Find(model, version); },
-      DefaultSlo(options));
+      DefaultSlo(options), options.max_request_bytes);
   core.emplace(ServerCore{.clock = clock,
                           .info = info,
                           .repository = *repository,
                           .inference = *inference,
-                          .regions = regions,
-                          .log_settings = log_settings,
+                          .regions = *regions,
+                          .log_settings = *log_settings,
                           .trace_settings = trace_settings,
                           .bulk = bulk,
                           .accepting = accepting,
                           .strict_readiness = options.strict_readiness});
-  collector = std::make_shared<ModelCollector>([this] { return repository->Snapshot(); },
-                                               [this](const Servable& s) { return dispatcher->queued(s); });
+  collector.emplace([this] { return repository->Snapshot(); },
+                    [this](const Servable& s) { return dispatcher->queued(s); });
   prometheus::BuildGauge()
       .Name("tandem_build_info")
       .Help("Always 1; its labels say what runs")
@@ -204,7 +266,7 @@ Status Server::Parts::BuildCore() {
   return {};
 }
 
-std::string Server::Parts::MetricsText() const {
+std::string Server::Parts::MetricsText() {
   std::vector<prometheus::MetricFamily> families = registry.Collect();
   prometheus::MetricFamily queue{
       "tandem_queue_depth", "Requests that wait for the device", prometheus::MetricType::Gauge, {}};
@@ -277,7 +339,6 @@ Status Server::Parts::ListenGrpc() {
 }
 
 Status Server::Parts::Listen() {
-  shares = ShareConnections(options.max_connections);
   TANDEM_TRY(ListenHttp());
   TANDEM_TRY(ListenGrpc());
   TANDEM_TRY(WritePorts());
@@ -289,9 +350,9 @@ Status Server::Parts::Listen() {
 
 Status Server::Parts::WritePorts() const {
   if (options.ports_file.empty()) return {};
-  std::ofstream file(options.ports_file);
-  file << std::format("{{\"http\":{},\"grpc\":{},\"metrics\":{}}}\n", ports.http, ports.grpc, ports.metrics);
-  if (!file.flush()) return Invalid("--ports-file '{}' cannot be written", options.ports_file);
+  const Status written = WriteWhole(options.ports_file, std::format("{{\"http\":{},\"grpc\":{},\"metrics\":{}}}\n",
+                                                                    ports.http, ports.grpc, ports.metrics));
+  if (!written) return Invalid("--ports-file {}", written.error().message);
   return {};
 }
 
@@ -361,14 +422,14 @@ void Server::BeginDrain() {
 }
 
 bool Server::WaitDrained(milliseconds at_most) {
-  const auto until = std::chrono::steady_clock::now() + at_most;
+  const RealClock& clock = RealClock::Instance();
+  const MonotonicTime until = clock.Now() + at_most;
   while (parts_->inference->in_flight() > 0) {
-    if (std::chrono::steady_clock::now() >= until) return false;
+    if (clock.Now() >= until) return false;
     std::this_thread::sleep_for(milliseconds(5));
   }
   const auto left = [&] {
-    return std::max(milliseconds(0),
-                    std::chrono::duration_cast<milliseconds>(until - std::chrono::steady_clock::now()));
+    return std::max(milliseconds(0), std::chrono::duration_cast<milliseconds>(until - clock.Now()));
   };
   const bool http_done = !parts_->http || parts_->http->Drain(left());
   if (parts_->grpc) parts_->grpc->Drain(left());

@@ -16,6 +16,13 @@ constexpr std::array<std::string_view, 5> kLevelNames = {"debug", "info", "warni
 
 std::atomic<LogFormat> log_format{LogFormat::kText};
 
+constexpr unsigned Bit(LogLevel level, bool on) {
+  return on ? 1u << static_cast<unsigned>(level) : 0;
+}
+
+std::atomic<unsigned> enabled_levels{Bit(LogLevel::kInfo, true) | Bit(LogLevel::kWarning, true) |
+                                     Bit(LogLevel::kError, true)};
+
 spdlog::level::level_enum SpdLevel(LogLevel level) {
   constexpr std::array levels = {spdlog::level::debug, spdlog::level::info, spdlog::level::warn, spdlog::level::err,
                                  spdlog::level::off};
@@ -59,34 +66,49 @@ Result<LogFormat> ParseLogFormat(std::string_view text) {
   return Invalid("unknown log format '{}'; known: text, json", text);
 }
 
+LogLevels LevelsFrom(LogLevel level) {
+  return {.debug = level <= LogLevel::kDebug,
+          .info = level <= LogLevel::kInfo,
+          .warning = level <= LogLevel::kWarning,
+          .error = level <= LogLevel::kError};
+}
+
 void SetUpLog(LogLevel level, LogFormat format) {
   log_format = format;
   auto logger = std::make_shared<spdlog::logger>("tandem", std::make_shared<spdlog::sinks::stderr_sink_mt>());
-  logger->set_pattern(
-      format == LogFormat::kText ? "%Y-%m-%dT%H:%M:%S.%e %l %v" : R"({"time":"%Y-%m-%dT%H:%M:%S.%fZ","level":"%l",%v})",
-      format == LogFormat::kText ? spdlog::pattern_time_type::local : spdlog::pattern_time_type::utc);
-  logger->set_level(SpdLevel(level));
+  // What is written is decided before it gets here.
+  logger->set_level(spdlog::level::trace);
   spdlog::set_default_logger(std::move(logger));
+  SetLogLevels(LevelsFrom(level));
+  SetLogTime(LogTime::kLocal);
 }
 
-void SetLogLevel(LogLevel level) {
-  spdlog::default_logger_raw()->set_level(SpdLevel(level));
+void SetLogLevels(const LogLevels& levels) {
+  enabled_levels.store(Bit(LogLevel::kDebug, levels.debug) | Bit(LogLevel::kInfo, levels.info) |
+                           Bit(LogLevel::kWarning, levels.warning) | Bit(LogLevel::kError, levels.error),
+                       std::memory_order_relaxed);
 }
 
-LogLevel GetLogLevel() {
-  const auto current = spdlog::default_logger_raw()->level();
-  for (int i = 0; i < 4; ++i) {
-    if (SpdLevel(static_cast<LogLevel>(i)) >= current) return static_cast<LogLevel>(i);
+void SetLogTime(LogTime time) {
+  spdlog::logger* logger = spdlog::default_logger_raw();
+  if (log_format == LogFormat::kJson) {
+    logger->set_pattern(R"({"time":"%Y-%m-%dT%H:%M:%S.%fZ","level":"%l",%v})", spdlog::pattern_time_type::utc);
+  } else if (time == LogTime::kUtc) {
+    logger->set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %l %v", spdlog::pattern_time_type::utc);
+  } else {
+    logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e %l %v", spdlog::pattern_time_type::local);
   }
-  return LogLevel::kOff;
+}
+
+bool LogEnabled(LogLevel level) {
+  return (enabled_levels.load(std::memory_order_relaxed) & Bit(level, true)) != 0;
 }
 
 void Log(LogLevel level, std::string_view message, LogFields fields) {
-  spdlog::logger* logger = spdlog::default_logger_raw();
-  if (!logger->should_log(SpdLevel(level))) return;
+  if (!LogEnabled(level)) return;
   const std::string line = log_format == LogFormat::kText ? TextLine(message, fields) : JsonFields(message, fields);
   // As a string view: the line is not a format string.
-  logger->log(SpdLevel(level), spdlog::string_view_t(line.data(), line.size()));
+  spdlog::default_logger_raw()->log(SpdLevel(level), spdlog::string_view_t(line.data(), line.size()));
 }
 
 }  // namespace tandem

@@ -11,15 +11,31 @@ namespace tandem {
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError, kOff };
 enum class LogFormat { kText, kJson };
+enum class LogTime { kLocal, kUtc };
+
+// Which levels are written, each by itself.
+struct LogLevels {
+  bool debug = false;
+  bool info = true;
+  bool warning = true;
+  bool error = true;
+
+  friend bool operator==(const LogLevels&, const LogLevels&) = default;
+};
 
 [[nodiscard]] Result<LogLevel> ParseLogLevel(std::string_view text);
 [[nodiscard]] Result<LogFormat> ParseLogFormat(std::string_view text);
+// `level` and all above it.
+[[nodiscard]] LogLevels LevelsFrom(LogLevel level);
 
 // Structured logs on standard error, one line an event: text for people ("… level message key=value") or JSON for
 // machines. Thread-safe; set up once by main() before any other thread runs.
 void SetUpLog(LogLevel level, LogFormat format);
-void SetLogLevel(LogLevel level);
-[[nodiscard]] LogLevel GetLogLevel();
+void SetLogLevels(const LogLevels& levels);
+// How text lines tell the time; JSON always has UTC.
+void SetLogTime(LogTime time);
+// Ask first where it would cost something to make the line.
+[[nodiscard]] bool LogEnabled(LogLevel level);
 
 using LogFields = std::initializer_list<std::pair<std::string_view, std::string_view>>;
 

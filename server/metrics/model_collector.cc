@@ -4,11 +4,7 @@
 #include <string>
 #include <utility>
 
-#include <prometheus/metric_family.h>
 #include <prometheus/metric_type.h>
-#include <sys/sysinfo.h>
-
-#include "server/metrics/process_usage.h"
 
 namespace tandem {
 namespace {
@@ -23,7 +19,7 @@ constexpr std::uint64_t Micros(const DurationTotal& total) {
   return total.ns / 1000;
 }
 
-constexpr std::array<CounterSpec, 9> kCounters = {{
+constexpr std::array<CounterSpec, 8> kCounters = {{
     {"nv_inference_request_success", "Number of successful inference requests, all batch sizes",
      [](const ModelTotals& t) { return t.success.count; }},
     {"nv_inference_count", "Number of inferences performed; a batch of n counts n",
@@ -40,9 +36,10 @@ constexpr std::array<CounterSpec, 9> kCounters = {{
      [](const ModelTotals& t) { return Micros(t.compute_infer); }},
     {"nv_inference_compute_output_duration_us", "Cumulative inference compute output duration in microseconds",
      [](const ModelTotals& t) { return Micros(t.compute_output); }},
-    {"nv_inference_request_failure", "Number of failed inference requests, all batch sizes",
-     [](const ModelTotals& t) { return t.fail.count; }},
 }};
+
+// In the order of FailureReason.
+constexpr std::array<const char*, kFailureReasonCount> kReasons = {"REJECTED", "CANCELED", "BACKEND", "OTHER"};
 
 prometheus::ClientMetric Labelled(const Servable& servable) {
   prometheus::ClientMetric metric;
@@ -58,18 +55,32 @@ prometheus::MetricFamily Gauge(const char* name, const char* help, double value)
   return family;
 }
 
-void AppendProcess(std::vector<prometheus::MetricFamily>& families) {
-  const ProcessUsage usage = ReadProcessUsage();
-  families.push_back(Gauge("nv_cpu_utilization", "CPU utilization of the machine since the last scrape, 0.0 to 1.0",
-                           MachineCpuUtilization()));
-  struct sysinfo info{};
-  if (::sysinfo(&info) == 0) {
-    const double unit = info.mem_unit;
-    const double total = static_cast<double>(info.totalram) * unit;
-    families.push_back(Gauge("nv_cpu_memory_total_bytes", "CPU total memory (RAM), in bytes", total));
-    families.push_back(Gauge("nv_cpu_memory_used_bytes", "CPU used memory (RAM), in bytes",
-                             total - static_cast<double>(info.freeram + info.bufferram) * unit));
+prometheus::MetricFamily Failures(const std::vector<std::shared_ptr<Servable>>& servables,
+                                  const std::vector<ModelTotals>& totals) {
+  prometheus::MetricFamily family{"nv_inference_request_failure",
+                                  "Number of failed inference requests, all batch sizes",
+                                  prometheus::MetricType::Counter,
+                                  {}};
+  for (std::size_t i = 0; i < servables.size(); ++i) {
+    for (std::size_t reason = 0; reason < kReasons.size(); ++reason) {
+      prometheus::ClientMetric metric = Labelled(*servables[i]);
+      metric.label.push_back({"reason", kReasons[reason]});
+      metric.counter.value = static_cast<double>(totals[i].failures[reason]);
+      family.metric.push_back(std::move(metric));
+    }
   }
+  return family;
+}
+
+void AppendProcess(double utilization, std::vector<prometheus::MetricFamily>& families) {
+  const ProcessUsage usage = ReadProcessUsage();
+  const MemoryUsage memory = ReadMemoryUsage();
+  families.push_back(
+      Gauge("nv_cpu_utilization", "CPU utilization of the machine since the last scrape, 0.0 to 1.0", utilization));
+  families.push_back(
+      Gauge("nv_cpu_memory_total_bytes", "CPU total memory (RAM), in bytes", static_cast<double>(memory.total_bytes)));
+  families.push_back(
+      Gauge("nv_cpu_memory_used_bytes", "CPU used memory (RAM), in bytes", static_cast<double>(memory.used_bytes)));
   families.push_back(Gauge("process_resident_memory_bytes", "Resident memory size in bytes",
                            static_cast<double>(usage.resident_bytes)));
   families.push_back(Gauge("process_open_fds", "Number of open file descriptors", static_cast<double>(usage.open_fds)));
@@ -78,7 +89,7 @@ void AppendProcess(std::vector<prometheus::MetricFamily>& families) {
 
 }  // namespace
 
-std::vector<prometheus::MetricFamily> ModelCollector::Collect() const {
+std::vector<prometheus::MetricFamily> ModelCollector::Collect() {
   const std::vector<std::shared_ptr<Servable>> servables = served_();
   std::vector<ModelTotals> totals;
   totals.reserve(servables.size());
@@ -90,11 +101,11 @@ std::vector<prometheus::MetricFamily> ModelCollector::Collect() const {
     for (std::size_t i = 0; i < servables.size(); ++i) {
       prometheus::ClientMetric metric = Labelled(*servables[i]);
       metric.counter.value = static_cast<double>(spec.value(totals[i]));
-      if (std::string_view(spec.name).ends_with("_failure")) metric.label.push_back({"reason", "OTHER"});
       family.metric.push_back(std::move(metric));
     }
     families.push_back(std::move(family));
   }
+  families.push_back(Failures(servables, totals));
   prometheus::MetricFamily pending{"nv_inference_pending_request_count",
                                    "Instantaneous number of pending requests awaiting execution",
                                    prometheus::MetricType::Gauge,
@@ -105,7 +116,7 @@ std::vector<prometheus::MetricFamily> ModelCollector::Collect() const {
     pending.metric.push_back(std::move(metric));
   }
   families.push_back(std::move(pending));
-  AppendProcess(families);
+  AppendProcess(cpu_.At(ReadCpuTimes()), families);
   return families;
 }
 

@@ -43,7 +43,7 @@ struct RequestMetrics::Families {
                 .Register(registry)),
         missed(prometheus::BuildCounter()
                    .Name("tandem_slo_missed_total")
-                   .Help("Requests with a deadline that were answered late")
+                   .Help("Requests with a deadline whose run ended late, was stopped at the deadline, or failed")
                    .Register(registry)),
         rejected(prometheus::BuildCounter()
                      .Name("tandem_slo_rejected_total")
@@ -97,11 +97,11 @@ void RequestMetrics::Record(const RequestRecord& record) {
   Model& model = Find(record.model);
   model.latency[static_cast<std::size_t>(std::to_underlying(record.outcome))]->Observe(
       std::chrono::duration<double>(record.latency).count());
-  if (!record.has_deadline) return;
-  if (record.outcome == RequestOutcome::kSuccess) {
-    (record.in_time ? model.met : model.missed).Increment();
-  } else if (record.outcome == RequestOutcome::kRejected || record.outcome == RequestOutcome::kExpired) {
-    model.rejected.Increment();
+  switch (record.slo) {
+    case SloVerdict::kNone: break;
+    case SloVerdict::kMet: model.met.Increment(); break;
+    case SloVerdict::kMissed: model.missed.Increment(); break;
+    case SloVerdict::kRejected: model.rejected.Increment(); break;
   }
 }
 

@@ -23,14 +23,15 @@ enum class RequestOutcome { kSuccess, kRejected, kExpired, kCancelled, kInvalid,
 inline constexpr int kRequestOutcomeCount = 6;
 [[nodiscard]] std::string_view RequestOutcomeName(RequestOutcome outcome);
 
+// What became of a request's SLO. kNone: it had none, or its own client's doing kept it from being met.
+enum class SloVerdict { kNone, kMet, kMissed, kRejected };
+
 // One answered request.
 struct RequestRecord {
   std::string_view model;  // Empty when the request named no model that is served.
-  std::string_view version;
   RequestOutcome outcome = RequestOutcome::kSuccess;
   std::chrono::nanoseconds latency{0};
-  bool has_deadline = false;
-  bool in_time = false;
+  SloVerdict slo = SloVerdict::kNone;
 };
 
 // Our own per-request metrics: the latency histogram by outcome, SLO counters, batch sizes. Thread-safe. Labels come

@@ -46,7 +46,6 @@ Result<BatchSettings> ToBatchSettings(const ModelConfig& config) {
   settings.default_priority = static_cast<std::uint32_t>(given.default_priority_level());
   settings.max_queue_size = given.default_queue_policy().max_queue_size();
   settings.default_timeout = microseconds(given.default_queue_policy().default_timeout_microseconds());
-  settings.allow_timeout_override = given.default_queue_policy().allow_timeout_override();
   return settings;
 }
 

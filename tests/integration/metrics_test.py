@@ -7,6 +7,9 @@ import time
 import urllib.parse
 from multiprocessing import shared_memory
 
+import numpy as np
+import tritonclient.grpc
+import tritonclient.utils
 from prometheus_client.parser import text_string_to_metric_families
 
 import models
@@ -148,11 +151,11 @@ class Metrics(HostileTest):
         self.assertEqual(
             sum(value for (name, *labels), value in grown.items()
                 if name == "tandem_request_latency_seconds_count" and dict(labels)["outcome"] == "invalid"), 2)
-        failures = [
-            value for (name, *labels), value in grown.items()
+        failures = {
+            dict(labels)["reason"]: value for (name, *labels), value in grown.items()
             if name.startswith("nv_inference_request_failure") and ("model", "bias") in labels
-        ]
-        self.assertEqual(sum(failures), 2)
+        }
+        self.assertEqual(failures, {"OTHER": 1, "REJECTED": 1})
 
     def test_counts_slos(self):
         def slo(grown):
@@ -168,6 +171,21 @@ class Metrics(HostileTest):
             self.assertEqual(self.send(slow_body(100_000, slo_ms=200)).status, 200)  # Begins in time, ends late.
 
         self.assertEqual(slo(self.growth(late)), {"missed": 1})
+
+        def expired():
+            client = tritonclient.grpc.InferenceServerClient(self.server.grpc)
+            self.addCleanup(client.close)
+            x = tritonclient.grpc.InferInput("x", [1, 256], "FP32")
+            x.set_data_from_numpy(np.zeros((1, 256), np.float32))
+            steps = tritonclient.grpc.InferInput("steps", [1], "INT64")
+            steps.set_data_from_numpy(np.array([20_000_000]))
+            before = self.scrape()[0]
+            with self.assertRaises(tritonclient.utils.InferenceServerException):
+                client.infer("slow", [x, steps], client_timeout=0.3)
+            key = ("tandem_request_latency_seconds_count", ("model", "slow"), ("outcome", "expired"))
+            until(lambda: self.scrape()[0].get(key, 0) > before.get(key, 0), "the call is counted")
+
+        self.assertEqual(slo(self.growth(expired)), {"missed": 1})
 
     def test_shows_what_waits(self):
         connections = [Connection(self.server.http_port).send(slow_body(20_000_000)) for _ in range(4)]

@@ -93,7 +93,7 @@ class Stopping(OperationsTest):
         server, running = self.busy_server(FOREVER, "--drain-secs", "0.5")
         begun = time.monotonic()
         server.signal(signal.SIGTERM)
-        server.wait()
+        self.assertEqual(server.wait(), 1, "work was lost")
         self.assertLess(time.monotonic() - begun, 20)
         self.assertIn("drain time is over", server.log())
         answer = running.answer()
@@ -103,6 +103,39 @@ class Stopping(OperationsTest):
         server, _ = self.busy_server(FOREVER)
         server.signal(signal.SIGTERM)
         until(lambda: "draining" in server.log(), "the drain begins")
+        server.signal(signal.SIGTERM)
+        begun = time.monotonic()
+        self.assertEqual(server.wait(), 1)
+        self.assertLess(time.monotonic() - begun, 10)
+
+    def loading_server(self, *flags):
+        """A server with a model whose loading takes minutes."""
+        models.place(self.repository,
+                     "endless",
+                     models.slow(),
+                     config="""model_warmup { name: "long"
+                         inputs { key: "x" value { data_type: TYPE_FP32 dims: [1, 256] zero_data: true } }
+                         inputs { key: "steps" value { data_type: TYPE_INT64 dims: [1] input_data_file: "steps" } } }""")
+        (self.repository / "endless/warmup").mkdir()
+        (self.repository / "endless/warmup/steps").write_bytes(FOREVER.to_bytes(8, "little"))
+        server = self.start(self.repository, *flags, wait=False)
+        until(lambda: "listening" in server.log(), "it listens")
+        server.wait_busy()
+        return server
+
+    def test_a_model_that_loads_for_ever_does_not_keep_it(self):
+        server = self.loading_server("--drain-secs", "0.5")
+        server.signal(signal.SIGTERM)
+        begun = time.monotonic()
+        self.assertEqual(server.wait(), 1)
+        self.assertLess(time.monotonic() - begun, 15)
+        self.assertIn("still loading", server.log())
+
+    def test_a_second_signal_is_heard_while_a_model_loads(self):
+        server = self.loading_server("--drain-secs", "60")
+        server.signal(signal.SIGTERM)
+        until(lambda: "draining" in server.log(), "the drain begins")
+        time.sleep(0.5)  # No request is under way: what it waits for now is the model.
         server.signal(signal.SIGTERM)
         begun = time.monotonic()
         self.assertEqual(server.wait(), 1)
@@ -255,6 +288,7 @@ class Starting(OperationsTest):
         self.fails(2, flags=(*repository, "--http-address", "localhost:80"))
         self.fails(2, flags=(*repository, "--provider", "magic"))
         self.fails(2, flags=repository, environment={"TANDEM_HTTP_PORT": "many"})
+        self.fails(2, "nan", flags=(*repository, "--drain-secs", "nan"))
 
     def test_an_address_for_everyone_needs_protection(self):
         ports = ("--http-port", "0", "--grpc-port", "0", "--metrics-port", "0")
@@ -298,9 +332,29 @@ class Starting(OperationsTest):
         server = self.start(self.repository, "--config", file, environment={"TANDEM_LOG_LEVEL": "debug"})
         self.assertTrue(server.log().startswith("{"))
         self.ask(server)
+        named = self.start(self.repository, environment={"TANDEM_CONFIG": str(file)})
+        self.assertTrue(named.log().startswith("{"))
+        for missing in ("/nonexistent/serve.toml", str(self.folder)):
+            self.fails(2, missing, environment={"TANDEM_CONFIG": missing})
+            self.fails(2, missing, flags=("--model-repository", self.repository), environment={"TANDEM_CONFIG": missing})
+        given = self.start(self.repository, "--config", file, environment={"TANDEM_CONFIG": "/nonexistent"})
+        self.assertTrue(given.log().startswith("{"))
+        self.assertEqual(tandem("version", environment={"TANDEM_CONFIG": "/nonexistent"}).returncode, 0)
         file.write_text("nonsense = 3\n")
         done = tandem("serve", "--config", file, "--model-repository", self.repository)
         self.assertEqual(done.returncode, 2, done.stderr)
+
+    def test_the_ports_are_written_whole(self):
+        server = self.start(self.repository)
+        self.assertEqual({path.name for path in server.ports_file.parent.iterdir()}, {"log", "ports"})
+        ports = {"http": server.http_port, "grpc": server.grpc_port, "metrics": server.metrics_port}
+        self.assertEqual(json.loads(server.ports_file.read_text()), ports)
+
+    def test_says_when_open_files_are_fewer_than_connections(self):
+        fewer = self.start(self.repository, "--max-connections", "5000", open_files=512)
+        self.assertIn(" warning fewer connections than --max-connections", fewer.log())
+        enough = self.start(self.repository, "--max-connections", "20", open_files=512)
+        self.assertNotIn("--max-connections", enough.log())
 
     def test_only_one_front_end(self):
         server = self.start(self.repository, "--allow-grpc", "false", "--allow-metrics", "false")
@@ -353,6 +407,45 @@ class Logs(OperationsTest):
         models.place(self.repository, "bias", models.bias(3))
         server.call("POST", "/v2/repository/models/bias/load", b"")
         until(lambda: server.log() != before, "it speaks again")
+
+    def test_the_settings_show_and_keep_the_level(self):
+        def settings(server, changes=None):
+            return server.call("POST" if changes else "GET", "/v2/logging", changes).json()
+
+        server = self.start(self.repository, "--log-level", "warning", wait=False)
+        server.wait_ports()
+        shown = settings(server)
+        self.assertEqual((shown["log_info"], shown["log_warning"], shown["log_error"], shown["log_verbose_level"]),
+                         (False, True, True, 0))
+        self.assertEqual(settings(server, {"log_format": "ISO8601"})["log_info"], False)
+        server.signal(signal.SIGHUP)
+        server.signal(signal.SIGTERM)
+        self.assertEqual(server.wait(), 0)
+        self.assertNotIn(" info ", server.log())
+        self.assertEqual(settings(self.start(self.repository, "--log-level", "debug"))["log_verbose_level"], 1)
+        iso = self.start(self.repository)
+        settings(iso, {"log_format": "ISO8601"})
+        iso.stop()
+        self.assertRegex(iso.log().splitlines()[-1], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z info stopped$")
+
+    def test_requests_are_in_the_log(self):
+        server = self.start(self.repository, "--log-level", "debug", "--log-format", "json")
+        body = json.loads(GOOD_BODY)
+        server.call("POST", "/v2/models/bias/infer", {**body, "id": "mine"})
+        server.call("POST", "/v2/models/bias/infer", {"inputs": body["inputs"]})
+        server.call("POST", "/v2/models/missing/infer", GOOD_BODY)
+        server.stop()
+        lines = [json.loads(line) for line in server.log().splitlines()]
+        mine, nameless, failed = [line for line in lines if line["message"] == "request"]
+        self.assertEqual((mine["id"], mine["model"], mine["version"], mine["outcome"]), ("mine", "bias", "1", "success"))
+        self.assertGreaterEqual(int(mine["total_us"]), int(mine["queue_us"]) + int(mine["compute_us"]))
+        self.assertRegex(nameless["id"], r"^r-\d+$")
+        self.assertEqual((failed["model"], failed["outcome"]), ("missing", "invalid"))
+        self.assertIn("missing", failed["reason"])
+        quiet = self.start(self.repository)
+        self.ask(quiet)
+        quiet.stop()
+        self.assertNotIn(" request ", quiet.log())
 
     def test_many_servers_at_once(self):
         servers = []

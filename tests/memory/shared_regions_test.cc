@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 namespace tandem {
@@ -101,6 +102,31 @@ TEST(SharedRegions, NamesAreUniqueUntilUnregistered) {
   EXPECT_TRUE(regions.Register("r", object.key(), 0, 64));
   regions.UnregisterAll();
   EXPECT_TRUE(regions.All().empty());
+}
+
+TEST(SharedRegions, HoldsNoMoreThanItMay) {
+  const ShmObject object(64);
+  SharedRegions regions(2);
+  ASSERT_TRUE(regions.Register("a", object.key(), 0, 64));
+  ASSERT_TRUE(regions.Register("b", object.key(), 0, 64));
+  const auto full = regions.Register("c", object.key(), 0, 64);
+  ASSERT_FALSE(full);
+  EXPECT_EQ(full.error().code, ErrorCode::kUnavailable);
+  regions.Unregister("a");
+  EXPECT_TRUE(regions.Register("c", object.key(), 0, 64));
+}
+
+TEST(SharedRegions, WithoutADescriptorItIsNotTheClientsMistake) {
+  const ShmObject object(64);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{.rlim_cur = 3, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  SharedRegions regions;
+  const auto done = regions.Register("r", object.key(), 0, 64);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, ErrorCode::kUnavailable);
 }
 
 }  // namespace

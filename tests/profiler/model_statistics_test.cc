@@ -13,7 +13,7 @@ TEST(ModelStatistics, CountsRequestsElementsAndRunsApart) {
   statistics.RecordExecution(3, timing, WallTime(1500ms));
   statistics.RecordSuccess(1, timing, 20ns);
   statistics.RecordSuccess(2, timing, 30ns);
-  statistics.RecordFailure(7ns);
+  statistics.RecordFailure(FailureReason::kBackend, 7ns);
 
   const ModelTotals totals = statistics.Totals();
   EXPECT_EQ(totals.last_inference_ms, 1500u);
@@ -22,6 +22,7 @@ TEST(ModelStatistics, CountsRequestsElementsAndRunsApart) {
   EXPECT_EQ(totals.success.count, 2u);
   EXPECT_EQ(totals.success.ns, 50u);
   EXPECT_EQ(totals.fail.ns, 7u);
+  EXPECT_EQ(totals.failures, (std::array<std::uint64_t, kFailureReasonCount>{0, 0, 1, 0}));
   EXPECT_EQ(totals.queue.ns, 20u);
   ASSERT_EQ(totals.batches.size(), 1u);
   EXPECT_EQ(totals.batches.at(3).compute_infer.ns, 5u);

@@ -47,5 +47,14 @@ TEST_F(TokenCheckTest, WithoutTokensEverythingIsAllowed) {
   EXPECT_TRUE(TokenCheck().Allows(""));
 }
 
+TEST_F(TokenCheckTest, AByteOrderMarkIsNoPartOfTheFirstToken) {
+  const auto check = Load(
+      "\xEF\xBB\xBF"
+      "alpha\nbeta\n");
+  ASSERT_TRUE(check);
+  EXPECT_TRUE(check->Allows("Bearer alpha"));
+  EXPECT_TRUE(check->Allows("Bearer beta"));
+}
+
 }  // namespace
 }  // namespace tandem

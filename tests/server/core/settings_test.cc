@@ -16,6 +16,20 @@ TEST(LogSettings, AppliesAnUpdateWholeOrNotAtAll) {
   EXPECT_EQ(applied, 1);
 }
 
+TEST(LogSettings, BeginsWithWhatHoldsAndIsSilentWhenNothingChanges) {
+  LogSettings::Values initial = LogSettings::Defaults();
+  initial["log_info"] = false;
+  int applied = 0;
+  LogSettings settings([&](const LogSettings::Values&) { ++applied; }, initial);
+  EXPECT_EQ(settings.Get(), initial);
+  EXPECT_TRUE(settings.Update({{"log_info", false}}));
+  EXPECT_TRUE(settings.Update({}));
+  EXPECT_EQ(applied, 0);
+  EXPECT_TRUE(settings.Update({{"log_format", std::string("ISO8601")}}));
+  EXPECT_EQ(applied, 1);
+  EXPECT_EQ(std::get<bool>(settings.Get().at("log_info")), false);
+}
+
 TEST(LogSettings, RefusesWrongTypesAndFilesOfTheCallersChoice) {
   LogSettings settings([](const LogSettings::Values&) {});
   EXPECT_FALSE(settings.Update({{"log_info", std::string("yes")}}));

@@ -1,7 +1,12 @@
 #include "server/infer/prepare.h"
 
+#include <format>
+
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "tests/fakes/fake_session.h"
 
@@ -111,6 +116,58 @@ TEST_F(PrepareTest, ElseItIsTheModelsElseTheServersElseNone) {
   const Servable strict("m", 1, signature, {.max_batch_size = 4}, 3ms,
                         std::make_unique<testing::FakeSession>(signature));
   EXPECT_EQ(ResolveDeadline(request, strict, 5ms), request.arrival + 3ms);
+}
+
+// A region "r" of a shared-memory object that is far larger on paper than in memory.
+class SharedInputTest : public PrepareTest {
+ protected:
+  static constexpr std::uint64_t kHuge = std::uint64_t{1} << 40;
+
+  SharedInputTest() {
+    const int fd = ::shm_open(key_.c_str(), O_CREAT | O_RDWR | O_TRUNC, 0600);
+    EXPECT_EQ(::ftruncate(fd, static_cast<off_t>(kHuge)), 0);
+    ::close(fd);
+    EXPECT_TRUE(regions_.Register("r", key_, 0, kHuge));
+  }
+  ~SharedInputTest() override { ::shm_unlink(key_.c_str()); }
+
+  const std::string key_ = std::format("/tandem-prepare-test-{}", ::getpid());
+};
+
+TEST_F(SharedInputTest, TheSizeMustFitTheShapeBeforeAnythingIsRead) {
+  InferRequest request = Request();
+  request.inputs[0].shared = SharedRange{.region = "r", .offset = 0, .byte_size = 8};
+  EXPECT_TRUE(PrepareWork(request, servable_, regions_));
+  for (const std::uint64_t size : {std::uint64_t{0}, std::uint64_t{7}, std::uint64_t{9}, kHuge}) {
+    request.inputs[0].shared->byte_size = size;
+    EXPECT_THAT(Refusal(request).message, HasSubstr("needs 8 bytes")) << size;
+  }
+}
+
+TEST_F(SharedInputTest, StringsAreBoundedByWhatARequestMayHold) {
+  const ModelSignature signature{.inputs = {{.name = "x", .type = DataType::kBytes, .shape = {-1, 2}}},
+                                 .outputs = {{.name = "y", .type = DataType::kBytes, .shape = {-1, 2}}}};
+  servable_ = std::make_shared<Servable>("m", 1, signature, BatchSettings{.max_batch_size = 4}, std::nullopt,
+                                         std::make_unique<testing::FakeSession>(signature));
+  InferRequest request = Request();
+  request.inputs[0].tensor.type = DataType::kBytes;
+  request.inputs[0].shared = SharedRange{.region = "r", .offset = 0, .byte_size = 8};
+  EXPECT_TRUE(PrepareWork(request, servable_, regions_, 8)) << "two empty strings";
+  const auto refused = PrepareWork(request, servable_, regions_, 7);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kTooLarge);
+  request.inputs[0].shared->byte_size = kHuge;
+  EXPECT_EQ(PrepareWork(request, servable_, regions_).error().code, ErrorCode::kTooLarge);
+}
+
+TEST_F(SharedInputTest, AnOutputsRangeMustLieInItsRegion) {
+  InferRequest request = Request();
+  request.outputs = {{.name = "y", .shared = SharedRange{.region = "r", .offset = kHuge - 8, .byte_size = 8}}};
+  EXPECT_TRUE(PrepareWork(request, servable_, regions_));
+  request.outputs[0].shared->offset = kHuge - 7;
+  EXPECT_THAT(Refusal(request).message, HasSubstr("do not fit"));
+  request.outputs[0].shared->offset = ~std::uint64_t{0};
+  EXPECT_THAT(Refusal(request).message, HasSubstr("do not fit"));
 }
 
 }  // namespace

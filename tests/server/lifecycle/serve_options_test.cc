@@ -69,5 +69,16 @@ TEST(ServeOptions, NamesFlagsThatGoTogether) {
   EXPECT_THAT(CheckServeOptions(o).error().message, HasSubstr("not an IP address"));
 }
 
+TEST(ServeOptions, ATimeIsANumberWithinItsRange) {
+  EXPECT_EQ(Parse({"--model-repository=/a", "--drain-secs=2.5"}).drain_secs, 2.5);
+  for (const char* flag :
+       {"--drain-secs", "--repository-poll-secs", "--default-slo-ms", "--header-timeout-secs", "--idle-timeout-secs"}) {
+    for (const char* value : {"nan", "-nan", "inf", "-1", "1e300", "x", ""}) {
+      EXPECT_THROW(Parse({"--model-repository=/a", std::string(flag) + "=" + value}), CLI::ParseError)
+          << flag << "=" << value;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tandem

@@ -33,30 +33,19 @@ TEST_F(RequestMetricsTest, CountsLatencyUnderItsOutcome) {
   EXPECT_THAT(text, HasSubstr(R"(tandem_request_latency_seconds_count{model="m",outcome="error"} 0)"));
 }
 
-TEST_F(RequestMetricsTest, EveryRequestWithADeadlineIsMetMissedOrRejectedOnce) {
-  const auto record = [this](RequestOutcome outcome, bool in_time) {
-    metrics_.Record({.model = "m", .outcome = outcome, .has_deadline = true, .in_time = in_time});
+TEST_F(RequestMetricsTest, CountsTheVerdictOnTheSlo) {
+  const auto record = [this](RequestOutcome outcome, SloVerdict slo) {
+    metrics_.Record({.model = "m", .outcome = outcome, .slo = slo});
   };
-  record(RequestOutcome::kSuccess, true);
-  record(RequestOutcome::kSuccess, true);
-  record(RequestOutcome::kSuccess, false);
-  record(RequestOutcome::kRejected, true);
-  record(RequestOutcome::kExpired, false);
-  // The client's own doing says nothing about the SLO.
-  record(RequestOutcome::kInvalid, true);
-  record(RequestOutcome::kCancelled, true);
+  record(RequestOutcome::kSuccess, SloVerdict::kMet);
+  record(RequestOutcome::kSuccess, SloVerdict::kMet);
+  record(RequestOutcome::kSuccess, SloVerdict::kMissed);
+  record(RequestOutcome::kRejected, SloVerdict::kRejected);
+  record(RequestOutcome::kSuccess, SloVerdict::kNone);
   const std::string text = Text();
   EXPECT_THAT(text, HasSubstr(R"(tandem_slo_met_total{model="m"} 2)"));
   EXPECT_THAT(text, HasSubstr(R"(tandem_slo_missed_total{model="m"} 1)"));
-  EXPECT_THAT(text, HasSubstr(R"(tandem_slo_rejected_total{model="m"} 2)"));
-}
-
-TEST_F(RequestMetricsTest, RequestsWithoutADeadlineAreNotInTheSloCounters) {
-  metrics_.Record({.model = "m", .outcome = RequestOutcome::kSuccess});
-  metrics_.Record({.model = "m", .outcome = RequestOutcome::kRejected});
-  const std::string text = Text();
-  EXPECT_THAT(text, HasSubstr(R"(tandem_slo_met_total{model="m"} 0)"));
-  EXPECT_THAT(text, HasSubstr(R"(tandem_slo_rejected_total{model="m"} 0)"));
+  EXPECT_THAT(text, HasSubstr(R"(tandem_slo_rejected_total{model="m"} 1)"));
 }
 
 TEST_F(RequestMetricsTest, ModelsAreKeptApart) {

@@ -134,7 +134,6 @@ TEST(ModelSettings, AFullConfigurationIsTakenAtItsWord) {
   EXPECT_EQ(batching.default_priority, 2U);
   EXPECT_EQ(batching.max_queue_size, 7U);
   EXPECT_EQ(batching.default_timeout, microseconds(9000));
-  EXPECT_TRUE(batching.allow_timeout_override);
   EXPECT_EQ(settings->slo, microseconds(12500));
 }
 

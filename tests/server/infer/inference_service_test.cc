@@ -1,0 +1,185 @@
+#include "server/infer/inference_service.h"
+
+#include <future>
+#include <new>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+
+#include "tests/fakes/fake_session.h"
+
+namespace tandem {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+using testing::MakeServable;
+using testing::MakeTensor;
+using ::testing::Not;
+
+// One model "m" whose run is `run_`.
+class InferenceServiceTest : public ::testing::Test {
+ protected:
+  InferRequest Request(std::optional<std::chrono::microseconds> slo = {}) {
+    InferRequest request;
+    request.model = "m";
+    request.inputs = {{.tensor = MakeTensor("x", DataType::kFp32, {1, 2}, std::vector<float>{1, 2}), .shared = {}}};
+    request.slo = slo;
+    request.arrival = clock_.Now();
+    request.cancel = std::make_shared<CancelToken>();
+    return request;
+  }
+  Result<InferResponse> Ask(InferRequest request) {
+    std::promise<Result<InferResponse>> answer;
+    service_.Infer(std::move(request), [&](Result<InferResponse> response) { answer.set_value(std::move(response)); });
+    return answer.get_future().get();
+  }
+  std::string Text() const { return prometheus::TextSerializer().Serialize(registry_.Collect()); }
+  std::string Slo() const {
+    std::string counts;
+    for (const char* name : {"met", "missed", "rejected"}) {
+      const std::string text = Text();
+      const std::string key = std::format("tandem_slo_{}_total{{model=\"m\"}} ", name);
+      const auto at = text.find(key);
+      counts += std::format("{}={} ", name, at == std::string::npos ? '0' : text[at + key.size()]);
+    }
+    return counts;
+  }
+
+  FakeClock clock_;
+  testing::FakeSession::RunFunction run_;
+  std::shared_ptr<Servable> servable_ =
+      MakeServable("m", {.max_batch_size = 4},
+                   [this](std::span<const Tensor> inputs, std::span<const std::string> outputs,
+                          CancelToken& cancel) -> Result<std::vector<Tensor>> {
+                     if (run_) return run_(inputs, outputs, cancel);
+                     Tensor output = inputs[0];
+                     output.name = outputs[0];
+                     return std::vector<Tensor>{output};
+                   });
+  BoundedQueueAdmission admission_;
+  prometheus::Registry registry_;
+  RequestMetrics metrics_{registry_};
+  SharedRegions regions_;
+  Dispatcher dispatcher_{clock_, admission_, {}};
+  InferenceService service_{{clock_, dispatcher_, regions_, metrics_},
+                            [this](std::string_view model, std::string_view) -> Result<std::shared_ptr<Servable>> {
+                              if (model != "m") return Fail(ErrorCode::kNotFound, "no model '{}'", model);
+                              return servable_;
+                            },
+                            std::nullopt};
+};
+
+TEST_F(InferenceServiceTest, AnswersAndCounts) {
+  InferRequest request = Request(1s);
+  request.id = "a";
+  const auto response = Ask(std::move(request));
+  ASSERT_TRUE(response);
+  EXPECT_EQ(response->id, "a");
+  EXPECT_EQ(Slo(), "met=1 missed=0 rejected=0 ");
+  EXPECT_EQ(servable_->statistics().Totals().success.count, 1u);
+  EXPECT_EQ(service_.in_flight(), 0);
+}
+
+TEST_F(InferenceServiceTest, ALateAnswerAndAFailedRunAreMissed) {
+  run_ = [this](std::span<const Tensor> inputs, std::span<const std::string> outputs, CancelToken&) {
+    clock_.Advance(2s);
+    Tensor output = inputs[0];
+    output.name = outputs[0];
+    return std::vector<Tensor>{output};
+  };
+  ASSERT_TRUE(Ask(Request(1s)));
+  EXPECT_EQ(Slo(), "met=0 missed=1 rejected=0 ");
+  run_ = [](std::span<const Tensor>, std::span<const std::string>, CancelToken&) -> Result<std::vector<Tensor>> {
+    return Fail(ErrorCode::kInternal, "broken");
+  };
+  EXPECT_FALSE(Ask(Request(1s)));
+  EXPECT_EQ(Slo(), "met=0 missed=2 rejected=0 ");
+  EXPECT_EQ(servable_->statistics().Totals().failures[static_cast<std::size_t>(FailureReason::kBackend)], 1u);
+}
+
+TEST_F(InferenceServiceTest, ACallThatIsCancelledAtItsDeadlineIsMissed) {
+  InferRequest request = Request(1s);
+  const auto cancel = request.cancel;
+  run_ = [&](std::span<const Tensor>, std::span<const std::string>, CancelToken&) -> Result<std::vector<Tensor>> {
+    clock_.Advance(1s);
+    cancel->Cancel();
+    return Fail(ErrorCode::kCancelled, "stopped");
+  };
+  EXPECT_FALSE(Ask(std::move(request)));
+  EXPECT_EQ(Slo(), "met=0 missed=1 rejected=0 ");
+  EXPECT_THAT(Text(), HasSubstr(R"(tandem_request_latency_seconds_count{model="m",outcome="expired"} 1)"));
+}
+
+TEST_F(InferenceServiceTest, WhatIsRefusedIsRejectedAndAMistakeCountsNowhere) {
+  InferRequest wrong = Request(1s);
+  wrong.inputs.clear();
+  EXPECT_EQ(Ask(std::move(wrong)).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(Slo(), "met=0 missed=0 rejected=0 ");
+  InferRequest late = Request(1s);
+  clock_.Advance(2s);
+  EXPECT_EQ(Ask(std::move(late)).error().code, ErrorCode::kDeadlineExceeded);
+  EXPECT_EQ(Slo(), "met=0 missed=0 rejected=1 ");
+  service_.StopAdmitting();
+  EXPECT_EQ(Ask(Request(1s)).error().code, ErrorCode::kUnavailable);
+  EXPECT_THAT(Text(), HasSubstr(R"(tandem_slo_rejected_total{model=""} 1)"));
+  EXPECT_EQ(service_.in_flight(), 0);
+}
+
+TEST_F(InferenceServiceTest, AnAnswerThatFindsNoMemoryIs503AndTheNextIsAnswered) {
+  service_.Infer(Request(), [](const Result<InferResponse>&) { throw std::bad_alloc(); });
+  EXPECT_TRUE(Ask(Request()));
+  while (service_.in_flight() > 0) std::this_thread::yield();
+}
+
+class RequestLogTest : public InferenceServiceTest {
+ protected:
+  static void SetUpTestSuite() { SetUpLog(LogLevel::kInfo, LogFormat::kText); }
+  void TearDown() override { SetLogLevels({}); }
+  std::string LogOf(InferRequest request) {
+    ::testing::internal::CaptureStderr();
+    static_cast<void>(Ask(std::move(request)));
+    return ::testing::internal::GetCapturedStderr();
+  }
+};
+
+TEST_F(RequestLogTest, SaysNothingOfRequestsUntilAsked) {
+  EXPECT_EQ(LogOf(Request()), "");
+  InferRequest wrong = Request();
+  wrong.inputs.clear();
+  EXPECT_EQ(LogOf(std::move(wrong)), "");
+}
+
+TEST_F(RequestLogTest, WritesALineWithTheClientsIdOrOneOfItsOwn) {
+  SetLogLevels(LevelsFrom(LogLevel::kDebug));
+  InferRequest request = Request();
+  request.id = "client-7";
+  const std::string named = LogOf(std::move(request));
+  EXPECT_THAT(named, HasSubstr(" debug request id=client-7 model=m version=1 outcome=success queue_us="));
+  EXPECT_THAT(named, HasSubstr(" total_us="));
+  EXPECT_THAT(LogOf(Request()), HasSubstr("id=r-1 "));
+  InferRequest wrong = Request();
+  wrong.inputs.clear();
+  const std::string failed = LogOf(std::move(wrong));
+  EXPECT_THAT(failed, HasSubstr(" debug request id=r-2 "));
+  EXPECT_THAT(failed, HasSubstr("outcome=invalid"));
+  EXPECT_THAT(failed, HasSubstr("reason=model 'm' needs input 'x'"));
+}
+
+TEST_F(RequestLogTest, OurOwnFailuresAreErrorsAndCannotFloodTheLog) {
+  run_ = [](std::span<const Tensor>, std::span<const std::string>, CancelToken&) -> Result<std::vector<Tensor>> {
+    return Fail(ErrorCode::kInternal, "broken");
+  };
+  EXPECT_THAT(LogOf(Request()), HasSubstr(" error request id=r-1 model=m version=1 outcome=error"));
+  for (int i = 1; i < RequestLog::kErrorsPerSecond; ++i) EXPECT_NE(LogOf(Request()), "");
+  EXPECT_EQ(LogOf(Request()), "");
+  EXPECT_EQ(LogOf(Request()), "");
+  clock_.Advance(1s);
+  EXPECT_THAT(LogOf(Request()), HasSubstr("left_out=2 reason=broken"));
+  EXPECT_THAT(LogOf(Request()), Not(HasSubstr("left_out")));
+}
+
+}  // namespace
+}  // namespace tandem

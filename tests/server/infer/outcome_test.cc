@@ -1,0 +1,61 @@
+#include "server/infer/outcome.h"
+
+#include <gtest/gtest.h>
+
+namespace tandem {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr MonotonicTime kDeadline{1h};
+constexpr MonotonicTime kEarly = kDeadline - 1ns;
+constexpr MonotonicTime kLate = kDeadline + 1ns;
+
+SloVerdict Verdict(ErrorCode code, MonotonicTime now, std::optional<MonotonicTime> deadline = kDeadline) {
+  const Error error{code, "no"};
+  return VerdictOf(&error, deadline, now);
+}
+
+TEST(Outcome, AnAnswerMeetsTheSloUntilTheDeadline) {
+  EXPECT_EQ(VerdictOf(nullptr, kDeadline, kEarly), SloVerdict::kMet);
+  EXPECT_EQ(VerdictOf(nullptr, kDeadline, kDeadline), SloVerdict::kMet);
+  EXPECT_EQ(VerdictOf(nullptr, kDeadline, kLate), SloVerdict::kMissed);
+}
+
+TEST(Outcome, WhatWasNotComputedIsRejected) {
+  EXPECT_EQ(Verdict(ErrorCode::kUnavailable, kEarly), SloVerdict::kRejected);
+  EXPECT_EQ(Verdict(ErrorCode::kDeadlineExceeded, kLate), SloVerdict::kRejected);
+}
+
+TEST(Outcome, ACallThatEndedAtItsDeadlineIsMissedAndOneThatWasGivenUpCountsNowhere) {
+  const Error cancelled{ErrorCode::kCancelled, "gone"};
+  EXPECT_EQ(Verdict(ErrorCode::kCancelled, kDeadline), SloVerdict::kMissed);
+  EXPECT_EQ(OutcomeOf(&cancelled, kDeadline, kDeadline), RequestOutcome::kExpired);
+  EXPECT_EQ(Verdict(ErrorCode::kCancelled, kEarly), SloVerdict::kNone);
+  EXPECT_EQ(OutcomeOf(&cancelled, kDeadline, kEarly), RequestOutcome::kCancelled);
+  EXPECT_EQ(OutcomeOf(&cancelled, std::nullopt, kLate), RequestOutcome::kCancelled);
+}
+
+TEST(Outcome, OurOwnFailureMissesTheSloAndTheClientsMistakeDoesNot) {
+  EXPECT_EQ(Verdict(ErrorCode::kInternal, kEarly), SloVerdict::kMissed);
+  for (const ErrorCode code : {ErrorCode::kInvalidArgument, ErrorCode::kNotFound, ErrorCode::kTooLarge}) {
+    EXPECT_EQ(Verdict(code, kEarly), SloVerdict::kNone);
+    EXPECT_EQ(Verdict(code, kLate), SloVerdict::kNone);
+  }
+}
+
+TEST(Outcome, WithoutADeadlineThereIsNoVerdict) {
+  EXPECT_EQ(VerdictOf(nullptr, std::nullopt, kLate), SloVerdict::kNone);
+  EXPECT_EQ(Verdict(ErrorCode::kInternal, kLate, std::nullopt), SloVerdict::kNone);
+}
+
+TEST(Outcome, FailuresHaveTritonsReasons) {
+  EXPECT_EQ(ReasonOf({ErrorCode::kUnavailable, ""}), FailureReason::kRejected);
+  EXPECT_EQ(ReasonOf({ErrorCode::kDeadlineExceeded, ""}), FailureReason::kRejected);
+  EXPECT_EQ(ReasonOf({ErrorCode::kCancelled, ""}), FailureReason::kCanceled);
+  EXPECT_EQ(ReasonOf({ErrorCode::kInternal, ""}), FailureReason::kBackend);
+  EXPECT_EQ(ReasonOf({ErrorCode::kInvalidArgument, ""}), FailureReason::kOther);
+}
+
+}  // namespace
+}  // namespace tandem
