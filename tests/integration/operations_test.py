@@ -113,9 +113,11 @@ class Stopping(OperationsTest):
         models.place(self.repository,
                      "endless",
                      models.slow(),
-                     config="""model_warmup { name: "long"
+                     config="""model_warmup {
+                         name: "long"
                          inputs { key: "x" value { data_type: TYPE_FP32 dims: [1, 256] zero_data: true } }
-                         inputs { key: "steps" value { data_type: TYPE_INT64 dims: [1] input_data_file: "steps" } } }""")
+                         inputs { key: "steps" value { data_type: TYPE_INT64 dims: [1] input_data_file: "steps" } }
+                     }""")
         (self.repository / "endless/warmup").mkdir()
         (self.repository / "endless/warmup/steps").write_bytes(FOREVER.to_bytes(8, "little"))
         server = self.start(self.repository, *flags, wait=False)
@@ -335,8 +337,9 @@ class Starting(OperationsTest):
         named = self.start(self.repository, environment={"TANDEM_CONFIG": str(file)})
         self.assertTrue(named.log().startswith("{"))
         for missing in ("/nonexistent/serve.toml", str(self.folder)):
-            self.fails(2, missing, environment={"TANDEM_CONFIG": missing})
-            self.fails(2, missing, flags=("--model-repository", self.repository), environment={"TANDEM_CONFIG": missing})
+            variable = {"TANDEM_CONFIG": missing}
+            self.fails(2, missing, environment=variable)
+            self.fails(2, missing, flags=("--model-repository", self.repository), environment=variable)
         given = self.start(self.repository, "--config", file, environment={"TANDEM_CONFIG": "/nonexistent"})
         self.assertTrue(given.log().startswith("{"))
         self.assertEqual(tandem("version", environment={"TANDEM_CONFIG": "/nonexistent"}).returncode, 0)
@@ -437,7 +440,7 @@ class Logs(OperationsTest):
         server.stop()
         lines = [json.loads(line) for line in server.log().splitlines()]
         mine, nameless, failed = [line for line in lines if line["message"] == "request"]
-        self.assertEqual((mine["id"], mine["model"], mine["version"], mine["outcome"]), ("mine", "bias", "1", "success"))
+        self.assertEqual([mine[key] for key in ("id", "model", "version", "outcome")], ["mine", "bias", "1", "success"])
         self.assertGreaterEqual(int(mine["total_us"]), int(mine["queue_us"]) + int(mine["compute_us"]))
         self.assertRegex(nameless["id"], r"^r-\d+$")
         self.assertEqual((failed["model"], failed["outcome"]), ("missing", "invalid"))
