@@ -6,7 +6,10 @@ import socket
 import threading
 import time
 
+import numpy as np
+
 import models
+from onnx_file import Graph
 from raw_http import GOOD_BODY, Connection, request, slow_body
 from tandem_server import PATIENCE, Server, TandemTest, tandem, until
 
@@ -110,16 +113,13 @@ class Stopping(OperationsTest):
 
     def loading_server(self, *flags):
         """A server with a model whose loading takes minutes."""
-        models.place(self.repository,
-                     "endless",
-                     models.slow(),
-                     config="""model_warmup {
-                         name: "long"
-                         inputs { key: "x" value { data_type: TYPE_FP32 dims: [1, 256] zero_data: true } }
-                         inputs { key: "steps" value { data_type: TYPE_INT64 dims: [1] input_data_file: "steps" } }
-                     }""")
-        (self.repository / "endless/warmup").mkdir()
-        (self.repository / "endless/warmup/steps").write_bytes(FOREVER.to_bytes(8, "little"))
+        # ONNX Runtime computes what is constant while it loads, and nothing can stop it.
+        graph = Graph().input("x", "FP32", [4]).output("y", "FP32", [4])
+        graph.initializer("c0", np.zeros((1536, 1536), np.float32))
+        for step in range(400):
+            graph.node("MatMul", [f"c{step}", "c0"], [f"c{step + 1}"])
+        graph.node("ReduceMax", ["c400"], ["most"], keepdims=0).node("Add", ["x", "most"], ["y"])
+        models.place(self.repository, "endless", graph)
         server = self.start(self.repository, *flags, wait=False)
         until(lambda: "listening" in server.log(), "it listens")
         server.wait_busy()
