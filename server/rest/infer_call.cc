@@ -3,7 +3,6 @@
 #include <cctype>
 #include <charconv>
 #include <chrono>
-#include <cmath>
 #include <format>
 #include <memory>
 #include <optional>
@@ -16,6 +15,7 @@
 #include "api/wire/json_text.h"
 #include "api/wire/rest_infer_decode.h"
 #include "api/wire/rest_infer_encode.h"
+#include "api/wire/slo_header.h"
 #include "server/http/body_buffer.h"
 #include "server/http/text.h"
 #include "server/rest/aside.h"
@@ -29,7 +29,6 @@ static_assert(http::kBodySlack >= kJsonSlack);
 
 // Below this an answer costs more to compress than to send.
 constexpr std::size_t kMinCompressed = 1024;
-constexpr double kMaxSloMs = 86'400'000;
 
 // What takes about a millisecond on one core. More than that is done aside.
 constexpr std::size_t kLargeJson = 256 * 1024;
@@ -77,14 +76,7 @@ Result<std::optional<std::uint64_t>> JsonLength(const http::RequestHead& head) {
 
 Result<std::optional<std::chrono::microseconds>> HeaderSlo(const http::RequestHead& head) {
   if (!head.HasHeader("x-slo-ms")) return std::nullopt;
-  const std::string_view text = head.Header("x-slo-ms");
-  double ms = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ms);
-  if (error != std::errc() || end != text.data() + text.size() || !(ms > 0 && ms <= kMaxSloMs)) {
-    return Invalid("header X-SLO-Ms '{}' is not a number of milliseconds above 0 and at most {:.0f}", Excerpt(text),
-                   kMaxSloMs);
-  }
-  return std::chrono::microseconds(std::llround(std::ceil(ms * 1000)));
+  return ParseSloHeader(head.Header("x-slo-ms"));
 }
 
 // How the body is packed, in our spelling: empty for not at all, nullopt for what we cannot unpack.
