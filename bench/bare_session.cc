@@ -53,7 +53,7 @@ Result<std::unique_ptr<BareSession>> BareSession::Load(std::shared_ptr<const Ort
   TANDEM_TRY(
       CheckOrt(api, api.CreateCpuMemoryInfo(OrtArenaAllocator, OrtMemTypeDefault, &memory), "CreateCpuMemoryInfo"));
   parts->memory = OrtPtr<OrtMemoryInfo>(memory, {api.ReleaseMemoryInfo});
-  TANDEM_ASSIGN(SessionSignature signature, ReadSignature(api, session, model.filename().string(), {}));
+  TANDEM_ASSIGN(SessionSignature signature, ReadSignature(api, session, {.name = model.filename().string()}));
   parts->signature = std::move(signature.signature);
   for (const TensorSpec& output : parts->signature.outputs) parts->output_names.push_back(output.name.c_str());
   parts->output_values.resize(parts->output_names.size());

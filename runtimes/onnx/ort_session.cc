@@ -159,7 +159,7 @@ Result<std::unique_ptr<InferenceSession>> OnnxSession::Load(std::shared_ptr<cons
     if (!error.message.starts_with(prefix)) error.message = prefix + ": " + error.message;
     return std::unexpected(std::move(error));
   }
-  TANDEM_ASSIGN(SessionSignature signature, ReadSignature(api, loaded->session.get(), spec.name, spec.optional_inputs));
+  TANDEM_ASSIGN(SessionSignature signature, ReadSignature(api, loaded->session.get(), spec));
   OrtMemoryInfo* raw = nullptr;
   TANDEM_TRY(CheckOrt(api, api.CreateCpuMemoryInfo(OrtArenaAllocator, OrtMemTypeDefault, &raw), "memory kind"));
   OrtPtr<OrtMemoryInfo> cpu(raw, {api.ReleaseMemoryInfo});

@@ -14,18 +14,24 @@ struct ProviderFacts {
   ProviderKind kind;
   std::string_view name;
   std::string_view ort_name;
-  std::string_view advice;  // For a library without it.
+  std::string_view advice;     // For a library without it.
+  std::string_view libraries;  // For a library with it, on a machine without what it needs.
 };
 
 constexpr std::string_view kGpuAdvice =
     "start tandem with --ort-library pointing at libonnxruntime.so of the onnxruntime-gpu build";
 
 constexpr std::array<ProviderFacts, 4> kProviders = {{
-    {ProviderKind::kCpu, "cpu", "CPUExecutionProvider", ""},
+    {ProviderKind::kCpu, "cpu", "CPUExecutionProvider", "", ""},
     {ProviderKind::kOneDnn, "onednn", "DnnlExecutionProvider",
-     "install Debian's libonnxruntime, which has it, or start tandem with --ort-library pointing at a build with it"},
-    {ProviderKind::kCuda, "cuda", "CUDAExecutionProvider", kGpuAdvice},
-    {ProviderKind::kTensorRt, "tensorrt", "TensorrtExecutionProvider", kGpuAdvice},
+     "install Debian's libonnxruntime, which has it, or start tandem with --ort-library pointing at a build with it",
+     "install libdnnl, and libonnxruntime_providers_dnnl.so beside the ONNX Runtime library"},
+    {ProviderKind::kCuda, "cuda", "CUDAExecutionProvider", kGpuAdvice,
+     "install the NVIDIA driver, CUDA 12 and cuDNN 9, and libonnxruntime_providers_cuda.so beside the ONNX Runtime "
+     "library"},
+    {ProviderKind::kTensorRt, "tensorrt", "TensorrtExecutionProvider", kGpuAdvice,
+     "install the NVIDIA driver, CUDA 12, cuDNN 9 and TensorRT 10, and libonnxruntime_providers_tensorrt.so beside the "
+     "ONNX Runtime library"},
 }};
 
 const ProviderFacts& Facts(ProviderKind kind) {
@@ -58,8 +64,9 @@ struct Target {
     // The library was built with the provider, but the provider's own libraries or its device are missing.
     const bool missing = failure->message.find("Failed to load") != std::string::npos ||
                          failure->message.find("cannot open shared object") != std::string::npos;
-    return Fail(missing ? ErrorCode::kUnsupported : ErrorCode::kInvalidArgument, "model '{}': provider '{}': {}",
-                spec.name, ProviderName(provider.kind), failure->message);
+    const std::string advice = missing ? std::format("; {}", Facts(provider.kind).libraries) : "";
+    return Fail(missing ? ErrorCode::kUnsupported : ErrorCode::kInvalidArgument, "model '{}': provider '{}': {}{}",
+                spec.name, ProviderName(provider.kind), failure->message, advice);
   }
 };
 

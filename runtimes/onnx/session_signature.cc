@@ -183,8 +183,8 @@ ONNXTensorElementDataType ElementTypeOf(DataType type) {
   return kTypes[static_cast<std::size_t>(type)].ort;
 }
 
-Result<SessionSignature> ReadSignature(const OrtApi& api, const OrtSession* session, const std::string& model,
-                                       const std::vector<std::string>& optional_inputs) {
+Result<SessionSignature> ReadSignature(const OrtApi& api, const OrtSession* session, const SessionSpec& spec) {
+  const std::string& model = spec.name;
   const ValueGroup inputs{"input", api.SessionGetInputCount, api.SessionGetInputName, api.SessionGetInputTypeInfo};
   const ValueGroup outputs{"output", api.SessionGetOutputCount, api.SessionGetOutputName, api.SessionGetOutputTypeInfo};
   const ValueGroup defaults{"input", api.SessionGetOverridableInitializerCount,
@@ -204,23 +204,28 @@ Result<SessionSignature> ReadSignature(const OrtApi& api, const OrtSession* sess
   TANDEM_ASSIGN(const std::size_t default_count, reader.Count(defaults));
   for (std::size_t i = 0; i < default_count; ++i) {
     TANDEM_ASSIGN(const std::string name, reader.Name(defaults, i));
-    if (!std::ranges::contains(optional_inputs, name)) continue;
+    if (!std::ranges::contains(spec.optional_inputs, name)) continue;
     TANDEM_ASSIGN(NamedSpec named, reader.Spec(defaults, i, false));
     named.spec.optional = true;
     add_input(std::move(named));
   }
-  for (const std::string& name : optional_inputs) {
-    const TensorSpec* const spec = out.signature.FindInput(name);
-    if (spec == nullptr || !spec->optional) {
-      return Invalid("model '{}': input '{}' is said to be optional, but {}", model, Readable(name, 100),
-                     spec == nullptr ? "the graph has no input of that name" : "the graph has no default value for it");
+  for (const std::string& name : spec.optional_inputs) {
+    const TensorSpec* const input = out.signature.FindInput(name);
+    if (input == nullptr || !input->optional) {
+      return Invalid(
+          "model '{}': input '{}' is said to be optional, but {}", model, Readable(name, 100),
+          input == nullptr ? "the graph has no input of that name" : "the graph has no default value for it");
     }
   }
   TANDEM_ASSIGN(const std::size_t output_count, reader.Count(outputs));
   for (std::size_t i = 0; i < output_count; ++i) {
-    TANDEM_ASSIGN(NamedSpec named, reader.Spec(outputs, i, false));
-    out.signature.outputs.push_back(std::move(named.spec));
-    out.output_batch_names.push_back(std::move(named.batch_name));
+    TANDEM_ASSIGN(const std::string name, reader.Name(outputs, i));
+    auto named = reader.Spec(outputs, i, false);
+    const bool asked_for = spec.outputs.empty() || std::ranges::contains(spec.outputs, name);
+    if (!named && named.error().code == ErrorCode::kUnsupported && !asked_for) continue;
+    if (!named) return std::unexpected(std::move(named).error());
+    out.signature.outputs.push_back(std::move(named->spec));
+    out.output_batch_names.push_back(std::move(named->batch_name));
   }
   out.signature.named_batch = HasNamedBatch(out);
   return out;

@@ -8,6 +8,7 @@
 
 #include "api/base/model_signature.h"
 #include "api/base/result.h"
+#include "runtimes/onnx/session_spec.h"
 
 namespace tandem {
 
@@ -24,10 +25,9 @@ struct SessionSignature {
 };
 
 // Reads the signature of a loaded model. An element type that the protocol lacks, a sequence or a map is kUnsupported,
-// naming the tensor. `optional_inputs` names initializers that requests may replace; one that the graph does not offer
-// is kInvalidArgument.
+// naming the tensor; outputs of that kind are left out when spec.outputs names others. An initializer in
+// spec.optional_inputs that the graph does not offer is kInvalidArgument.
 [[nodiscard]] Result<SessionSignature> ReadSignature(const OrtApi& api, const OrtSession* session,
-                                                     const std::string& model,
-                                                     const std::vector<std::string>& optional_inputs);
+                                                     const SessionSpec& spec);
 
 }  // namespace tandem

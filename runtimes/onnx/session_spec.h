@@ -40,6 +40,8 @@ struct SessionSpec {
   GraphOptimization optimization = GraphOptimization::kAll;
   // Graph inputs with a default value (initializer) that requests may give: they join the signature as optional inputs.
   std::vector<std::string> optional_inputs;
+  // The outputs that are to be served; one that cannot be and is not among them is left out. Empty: all.
+  std::vector<std::string> outputs;
 };
 
 }  // namespace tandem

@@ -270,6 +270,7 @@ Result<SessionRequest> DescribeSession(const ModelConfig& config, const std::vec
   for (const auto& input : config.input()) {
     if (input.optional()) request.optional_inputs.push_back(input.name());
   }
+  for (const auto& output : config.output()) request.outputs.push_back(output.name());
   if (config.optimization().has_graph()) request.graph_level = config.optimization().graph().level();
   return request;
 }

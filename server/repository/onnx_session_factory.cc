@@ -21,7 +21,8 @@ Result<std::unique_ptr<InferenceSession>> OnnxSessionFactory::Create(const Sessi
                    .kind = request.format == ModelFormat::kTensorRtPlan ? ModelKind::kPlan : ModelKind::kOnnx,
                    .root = request.allowed_root,
                    .optimization = OptimizationOf(request.graph_level),
-                   .optional_inputs = request.optional_inputs};
+                   .optional_inputs = request.optional_inputs,
+                   .outputs = request.outputs};
   for (const ProviderChoice& choice : request.providers) {
     TANDEM_ASSIGN(const ProviderKind kind, ParseProvider(choice.name));
     spec.providers.push_back({.kind = kind, .device_id = request.gpu, .options = choice.options});

@@ -37,6 +37,7 @@ struct SessionRequest {
   std::vector<ProviderChoice> providers;     // In order of preference; empty: the runtime's own.
   std::optional<int> graph_level;            // optimization.graph.level
   std::vector<std::string> optional_inputs;  // Initializers that the configuration offers as optional inputs.
+  std::vector<std::string> outputs;          // Those that the configuration lists; empty: all.
 };
 
 // Makes sessions. Borrowed by ModelRepository, which calls it from its loading threads, several at once; it must

@@ -45,7 +45,8 @@ class FakeSession final : public InferenceSession {
 inline ModelSignature PairSignature(bool batched = true) {
   const Shape shape = batched ? Shape{-1, 2} : Shape{2};
   return {.inputs = {{.name = "x", .type = DataType::kFp32, .shape = shape}},
-          .outputs = {{.name = "y", .type = DataType::kFp32, .shape = shape}}};
+          .outputs = {{.name = "y", .type = DataType::kFp32, .shape = shape}},
+          .named_batch = batched};
 }
 
 inline std::shared_ptr<Servable> MakeServable(std::string name, BatchSettings batching,

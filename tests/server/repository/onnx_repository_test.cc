@@ -116,6 +116,20 @@ TEST_F(OnnxRepository, AModelThatIsALinkWithinTheRepositoryIsLoadedFromThere) {
   EXPECT_THAT(Run("m"), ElementsAre(1, 2, 3, 4)) << WhyNot("m");
 }
 
+TEST_F(OnnxRepository, AnOutputThatIsNoTensorIsLeftOutWhenTheConfigurationListsTheOthers) {
+  fakes::OnnxModel model = fakes::IdentityModel(DataType::kFp32);
+  model.graph.SequenceOutput("list", DataType::kFp32, {"batch", 4}).Node("SequenceConstruct", {"x"}, {"list"});
+  model.WriteTo(repo_.path() / "bare/1/model.onnx");
+  model.WriteTo(repo_.path() / "told/1/model.onnx");
+  repo_.Write("told/config.pbtxt", R"(max_batch_size: 8 output { name: "y" })");
+  model.WriteTo(repo_.path() / "asks/1/model.onnx");
+  repo_.Write("asks/config.pbtxt", R"(max_batch_size: 8 output { name: "y" } output { name: "list" })");
+  Start();
+  EXPECT_THAT(Run("told"), ElementsAre(0, 0, 0, 0)) << WhyNot("told");
+  EXPECT_THAT(WhyNot("bare"), AllOf(HasSubstr("'list'"), HasSubstr("sequence")));
+  EXPECT_THAT(WhyNot("asks"), AllOf(HasSubstr("'list'"), HasSubstr("sequence")));
+}
+
 TEST_F(OnnxRepository, AnInitializerCanBeOfferedAsAnOptionalInput) {
   fakes::DefaultInputModel().WriteTo(repo_.path() / "m/1/model.onnx");
   repo_.Write("m/config.pbtxt", R"(input [{ name: "x" dims: [-1, 4] }, { name: "bias" dims: [4] optional: true }])");
