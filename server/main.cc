@@ -6,7 +6,7 @@
 
 int main(int argc, char** argv) {
   using namespace tandem::cli;
-  CLI::App app{"tandem: a model server that keeps every SLO and trains in what is left over"};
+  CLI::App app{"tandem: a model server that gives every request a deadline"};
   app.name("tandem");
   app.require_subcommand(1);
   app.footer(

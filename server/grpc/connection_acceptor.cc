@@ -66,7 +66,9 @@ Result<std::unique_ptr<ConnectionAcceptor>> ConnectionAcceptor::Listen(const std
   int listener = -1;
   for (const addrinfo* a = addresses.get(); a != nullptr && listener < 0; a = a->ai_next) listener = ListenOn(*a);
   if (listener < 0) {
-    return Fail(ErrorCode::kConflict, "cannot listen for gRPC on {}:{}: {}", address, port, std::strerror(errno));
+    const int error = errno;
+    return Fail(error == EADDRINUSE ? ErrorCode::kConflict : ErrorCode::kInvalidArgument,
+                "cannot listen for gRPC on {}:{}: {}", address, port, std::strerror(error));
   }
   const int stop_event = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (stop_event < 0) {

@@ -124,6 +124,8 @@ Result<std::unique_ptr<TlsContext>> TlsContext::Create(const TlsOptions& options
   SSL_CTX_set_mode(context,
                    SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
   SSL_CTX_set_alpn_select_cb(context, SelectHttp11, nullptr);
+  // A key with a password cannot be read; without this OpenSSL would ask for it on the terminal.
+  SSL_CTX_set_default_passwd_cb(context, [](char*, int, int, void*) { return -1; });
   if (SSL_CTX_use_certificate_chain_file(context, options.certificate.c_str()) != 1) {
     return Invalid("the TLS certificate '{}' cannot be read: {}", options.certificate, LastError());
   }

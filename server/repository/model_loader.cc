@@ -38,11 +38,6 @@ auto Guarded(Step step) -> decltype(step()) {
   }
 }
 
-Status CheckGoingOn(const CancelToken& cancel) {
-  if (!cancel.cancelled()) return {};
-  return Fail(ErrorCode::kUnavailable, "loading was ended by an unload or by the end of the server");
-}
-
 Result<Servable::Labels> ReadLabels(const ModelFolder& model, const ModelConfig& config) {
   Servable::Labels labels;
   for (const inference::ModelOutput& output : config.output()) {
@@ -120,14 +115,13 @@ Result<LoadPlan> ModelLoader::PlanUnguarded(ModelFolder folder, const std::optio
 }
 
 Result<LoadedVersion> ModelLoader::Load(const LoadPlan& plan, std::int64_t version, const LoadedVersion* previous,
-                                        CancelToken& cancel) const {
-  return Guarded([&] { return LoadUnguarded(plan, version, previous, cancel); });
+                                        CancelToken& hurry) const {
+  return Guarded([&] { return LoadUnguarded(plan, version, previous, hurry); });
 }
 
 Result<LoadedVersion> ModelLoader::LoadUnguarded(const LoadPlan& plan, std::int64_t version,
-                                                 const LoadedVersion* previous, CancelToken& cancel) const {
+                                                 const LoadedVersion* previous, CancelToken& hurry) const {
   const ModelFolder& folder = plan.folder;
-  TANDEM_TRY(CheckGoingOn(cancel));
   // Which versions are served does not change what one of them is.
   auto given = std::make_shared<ModelConfig>(*plan.given);
   given->clear_version_policy();
@@ -152,7 +146,7 @@ Result<LoadedVersion> ModelLoader::LoadUnguarded(const LoadPlan& plan, std::int6
   TANDEM_ASSIGN(ModelSettings settings, CompleteSettings(folder.name, *plan.given, session->signature(), file));
   TANDEM_ASSIGN(Servable::Labels labels, ReadLabels(folder, settings.config));
   session = ApplyReshape(settings.config, settings.signature, std::move(session));
-  TANDEM_TRY(WarmUp(plan, settings, *session, cancel));
+  TANDEM_TRY(WarmUp(plan, settings, *session, hurry));
 
   auto servable =
       std::make_unique<Servable>(folder.name, version, std::move(settings.signature), std::move(settings.batching),
@@ -162,16 +156,16 @@ Result<LoadedVersion> ModelLoader::LoadUnguarded(const LoadPlan& plan, std::int6
 }
 
 Status ModelLoader::WarmUp(const LoadPlan& plan, const ModelSettings& settings, InferenceSession& session,
-                           CancelToken& cancel) const {
+                           CancelToken& hurry) const {
   TANDEM_ASSIGN(const std::vector<WarmupSample> samples, BuildWarmup(plan.folder, settings));
-  TANDEM_TRY(CheckGoingOn(cancel));
   CancelToken enough;
-  const auto registration = cancel.OnCancel([&enough] { enough.Cancel(); });
+  const auto registration = hurry.OnCancel([&enough] { enough.Cancel(); });
+  if (hurry.cancelled()) return {};
   if (!samples.empty()) {
     const CancelAfter limit(enough, options_.warmup_limit);
     for (const WarmupSample& sample : samples) {
       const Status warm = RunWarmup(session, settings.signature, sample, enough);
-      TANDEM_TRY(CheckGoingOn(cancel));
+      if (hurry.cancelled()) return {};
       if (!warm && limit.expired()) {
         return Invalid("model_warmup '{}' takes longer than the {} that all samples together may take",
                        Quotable(sample.name), std::chrono::duration_cast<std::chrono::seconds>(options_.warmup_limit));
@@ -185,8 +179,7 @@ Status ModelLoader::WarmUp(const LoadPlan& plan, const ModelSettings& settings, 
   if (!zeros) return {};
   const CancelAfter limit(enough, options_.default_warmup_limit);
   const Status warm = RunWarmup(session, settings.signature, *zeros, enough);
-  TANDEM_TRY(CheckGoingOn(cancel));
-  if (warm) return {};
+  if (warm || hurry.cancelled()) return {};
   if (limit.expired()) {
     Log(LogLevel::kWarning, std::format("model '{}' starts cold, its run over zeros takes longer than {}",
                                         plan.folder.name, options_.default_warmup_limit));

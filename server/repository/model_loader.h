@@ -59,18 +59,18 @@ class ModelLoader {
   [[nodiscard]] Result<LoadPlan> Plan(ModelFolder folder, const std::optional<std::string>& config_json,
                                       std::shared_ptr<TemporaryFolder> keep) const;
 
-  // Makes one version and warms it up; `previous` itself when nothing that it was made from has changed. Once `cancel`
-  // is set it ends with kUnavailable as soon as the runtime lets it: between two steps, or within a run of the warm-up.
+  // Makes one version and warms it up; `previous` itself when nothing that it was made from has changed. `hurry`
+  // ends the warm-up, also within a run: the version then starts cold.
   [[nodiscard]] Result<LoadedVersion> Load(const LoadPlan& plan, std::int64_t version, const LoadedVersion* previous,
-                                           CancelToken& cancel) const;
+                                           CancelToken& hurry) const;
 
  private:
   [[nodiscard]] Result<LoadPlan> PlanUnguarded(ModelFolder folder, const std::optional<std::string>& config_json,
                                                std::shared_ptr<TemporaryFolder> keep) const;
   [[nodiscard]] Result<LoadedVersion> LoadUnguarded(const LoadPlan& plan, std::int64_t version,
-                                                    const LoadedVersion* previous, CancelToken& cancel) const;
+                                                    const LoadedVersion* previous, CancelToken& hurry) const;
   [[nodiscard]] Status WarmUp(const LoadPlan& plan, const struct ModelSettings& settings, InferenceSession& session,
-                              CancelToken& cancel) const;
+                              CancelToken& hurry) const;
   void Log(LogLevel level, const std::string& text) const;
 
   const RepositoryOptions& options_;

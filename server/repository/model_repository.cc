@@ -35,15 +35,15 @@ void ModelRepository::StopLoading() {
     const MutexLock lock(mu_);
     poll_wake_.NotifyAll();
   }
-  EndLoading(std::nullopt);
+  HurryLoading(std::nullopt);
 }
 
-void ModelRepository::EndLoading(std::optional<std::string_view> name) {
+void ModelRepository::HurryLoading(std::optional<std::string_view> name) {
   std::vector<std::shared_ptr<CancelToken>> tokens;  // Cancelled after the lock: what hears of it is not ours.
   {
     const MutexLock lock(mu_);
     for (const auto& [each, entry] : entries_) {
-      if (entry.loading && (!name || *name == each)) tokens.push_back(entry.loading);
+      if (entry.hurry && (!name || *name == each)) tokens.push_back(entry.hurry);
     }
   }
   for (const auto& token : tokens) token->Cancel();
@@ -121,6 +121,17 @@ Result<std::vector<std::string>> ModelRepository::Versions(std::string_view name
 
 bool ModelRepository::IsReady(std::string_view name, std::string_view version) const {
   return Find(name, version).has_value();
+}
+
+Status ModelRepository::CheckReady(std::string_view name, std::string_view version) const {
+  const auto found = Find(name, version);
+  if (found) return {};
+  if (found.error().code != ErrorCode::kNotFound || serving_.Load()->contains(name)) {
+    return std::unexpected(found.error());
+  }
+  const MutexLock lock(mu_);
+  const bool known = entries_.contains(name);
+  return Fail(known ? ErrorCode::kUnavailable : ErrorCode::kNotFound, "{}", found.error().message);
 }
 
 bool ModelRepository::AllReady() const {

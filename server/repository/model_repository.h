@@ -81,6 +81,8 @@ class ModelRepository {
   // The versions being served, ascending.
   [[nodiscard]] Result<std::vector<std::string>> Versions(std::string_view name) const;
   [[nodiscard]] bool IsReady(std::string_view name, std::string_view version) const;
+  // Why it is not: kUnavailable for a model that is known and not served, kNotFound for what is not known.
+  [[nodiscard]] Status CheckReady(std::string_view name, std::string_view version) const;
   // Start() has ended and every model that should be served is.
   [[nodiscard]] bool AllReady() const;
   [[nodiscard]] std::vector<IndexEntry> Index(bool ready_only) const;
@@ -92,7 +94,7 @@ class ModelRepository {
   // Only in kExplicit, else kUnavailable. Blocks while the model loads: not for a thread that serves connections.
   [[nodiscard]] Status Load(const std::string& name, LoadOptions options);
   [[nodiscard]] Status Unload(const std::string& name);
-  // Unload also ends a load of the model that is under way.
+  // Unload ends the warm-up of a load of the model that is under way.
   //
   // The same on the repository's worker; `done` is called there, once, also when the repository is going away.
   void LoadAsync(std::string name, LoadOptions options, Done done);
@@ -121,7 +123,7 @@ class ModelRepository {
     bool unloaded = false;                     // By somebody's word: a rescan leaves it alone.
     bool overridden = false;                   // Served from what came with a load call: a rescan leaves it alone.
     ModelState activity = ModelState::kReady;  // kLoading or kUnloading while busy with it.
-    std::shared_ptr<CancelToken> loading;      // While loading; shared with whoever ends it.
+    std::shared_ptr<CancelToken> hurry;        // While loading; shared with whoever cannot wait for the warm-up.
     std::map<std::int64_t, LoadedVersion> served;
     std::map<std::int64_t, std::string> missing;               // Versions that are not served, and why.
     std::map<std::int64_t, std::weak_ptr<Servable>> draining;  // Unloaded, with requests still under way.
@@ -138,10 +140,10 @@ class ModelRepository {
 
   [[nodiscard]] Status LoadModel(const std::string& name, const LoadOptions& options);
   [[nodiscard]] LoadOutcome Build(const std::string& name, const LoadOptions& options,
-                                  const std::map<std::int64_t, LoadedVersion>& served, CancelToken& cancel) const;
+                                  const std::map<std::int64_t, LoadedVersion>& served, CancelToken& hurry) const;
   [[nodiscard]] Status Apply(Lease& lease, LoadOutcome outcome);
-  // Ends the load of this model that is under way, if any; of all models without a name.
-  void EndLoading(std::optional<std::string_view> name);
+  // Ends the warm-up of a load of this model that is under way; without a name, of all models.
+  void HurryLoading(std::optional<std::string_view> name);
   [[nodiscard]] Status UnloadModel(const std::string& name, bool forget);
   [[nodiscard]] std::vector<StartupFailure> LoadAll(const std::vector<std::string>& names);
   [[nodiscard]] std::vector<std::string> NoteScan(const RepositoryScan& scan, bool retry_failed);

@@ -41,7 +41,7 @@ class ModelRepository::Lease {
     } else {
       entry_.busy = false;
       entry_.activity = ModelState::kReady;
-      entry_.loading.reset();
+      entry_.hurry.reset();
     }
     repository_.idle_.NotifyAll();
   }
@@ -154,16 +154,16 @@ std::vector<StartupFailure> ModelRepository::LoadAll(const std::vector<std::stri
 Status ModelRepository::LoadModel(const std::string& name, const LoadOptions& options) {
   const auto lease = Lease::Take(*this, name, ModelState::kLoading, /*create=*/true);
   std::map<std::int64_t, LoadedVersion> served;
-  const auto cancel = std::make_shared<CancelToken>();
+  const auto hurry = std::make_shared<CancelToken>();
   {
     const MutexLock lock(mu_);
     served = lease->entry().served;
-    lease->entry().loading = cancel;
+    lease->entry().hurry = hurry;
   }
-  if (stopping_) cancel->Cancel();  // Whoever set it may have looked for tokens before ours was there.
+  if (stopping_) hurry->Cancel();  // Whoever set it may have looked for tokens before ours was there.
   LoadOutcome outcome;
   try {
-    outcome = Build(name, options, served, *cancel);
+    outcome = Build(name, options, served, *hurry);
   } catch (const std::exception& e) {
     outcome.error = Error{ErrorCode::kInternal, Quotable(e.what())};
     outcome.folder = std::unexpected(*outcome.error);
@@ -173,7 +173,7 @@ Status ModelRepository::LoadModel(const std::string& name, const LoadOptions& op
 
 ModelRepository::LoadOutcome ModelRepository::Build(const std::string& name, const LoadOptions& options,
                                                     const std::map<std::int64_t, LoadedVersion>& served,
-                                                    CancelToken& cancel) const {
+                                                    CancelToken& hurry) const {
   LoadOutcome outcome;
   std::shared_ptr<TemporaryFolder> keep;
   outcome.overridden = options.config_json.has_value();
@@ -194,8 +194,12 @@ ModelRepository::LoadOutcome ModelRepository::Build(const std::string& name, con
     return outcome;
   }
   for (const std::int64_t version : plan->versions) {
+    if (stopping_) {
+      outcome.failed.emplace(version, Error{ErrorCode::kUnavailable, "the server is shutting down"});
+      continue;
+    }
     const auto previous = served.find(version);
-    auto loaded = loader_.Load(*plan, version, previous == served.end() ? nullptr : &previous->second, cancel);
+    auto loaded = loader_.Load(*plan, version, previous == served.end() ? nullptr : &previous->second, hurry);
     if (loaded) {
       outcome.loaded.emplace(version, std::move(*loaded));
     } else {
@@ -304,7 +308,7 @@ Status ModelRepository::Load(const std::string& name, LoadOptions options) {
 Status ModelRepository::Unload(const std::string& name) {
   TANDEM_TRY(CheckExplicit());
   TANDEM_TRY(CheckModelName(name));
-  EndLoading(name);
+  HurryLoading(name);
   return UnloadModel(name, /*forget=*/false);
 }
 
@@ -354,7 +358,7 @@ void ModelRepository::LoadAsync(std::string name, LoadOptions options, Done done
 }
 
 void ModelRepository::UnloadAsync(std::string name, Done done) {
-  if (CheckExplicit()) EndLoading(name);  // Now: the load may be what the worker is busy with.
+  if (CheckExplicit()) HurryLoading(name);  // Now: the load may be what the worker is busy with.
   Post([this, name = std::move(name)] { return Unload(name); }, std::move(done));
 }
 

@@ -129,8 +129,7 @@ Status ServerReady(const ServerCore& core) {
 }
 
 Status ModelReady(const ServerCore& core, const Call& call) {
-  TANDEM_TRY(core.repository.Find(call.variables[0], VersionOf(call)));
-  return {};
+  return core.repository.CheckReady(call.variables[0], VersionOf(call));
 }
 
 }  // namespace
