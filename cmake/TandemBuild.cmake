@@ -32,8 +32,9 @@ if(TANDEM_SANITIZE)
 endif()
 target_link_libraries(tandem_settings INTERFACE Threads::Threads)
 
-# For tandem_test. Debian's libraries are built without ThreadSanitizer, which cannot see how they synchronise.
-set(TANDEM_TEST_ENVIRONMENT "TSAN_OPTIONS=ignore_noninstrumented_modules=1")
+# For every test. Debian's libraries are built without ThreadSanitizer, which cannot see how they synchronise.
+set(TANDEM_TEST_ENVIRONMENT
+  "TSAN_OPTIONS=ignore_noninstrumented_modules=1:suppressions=${PROJECT_SOURCE_DIR}/cmake/tsan_suppressions.txt")
 set(TANDEM_TEST_TIMEOUT 120)
 if(TANDEM_SANITIZE)
   set(TANDEM_TEST_TIMEOUT 600)

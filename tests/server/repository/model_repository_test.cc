@@ -515,9 +515,20 @@ TEST_F(Repository, AnUnloadEndsAnEndlessWarmup) {
   while (factory_.runs == 0) std::this_thread::yield();
   std::promise<Status> unloaded;
   models_->UnloadAsync("m", [&](Status status) { unloaded.set_value(std::move(status)); });
-  EXPECT_EQ(loaded.get_future().get().error().code, ErrorCode::kUnavailable);
+  EXPECT_TRUE(loaded.get_future().get());
   EXPECT_TRUE(unloaded.get_future().get());
   EXPECT_EQ(FindError("m"), ErrorCode::kNotFound);
+}
+
+TEST_F(Repository, ReadinessTellsWhatIsNotServedFromWhatIsNotKnown) {
+  repo_.Write("m/1/model.onnx", AddModel(1));
+  Start(ControlMode::kExplicit);
+  EXPECT_EQ(models_->CheckReady("none", "").error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(models_->CheckReady("m", "").error().code, ErrorCode::kUnavailable);
+  ASSERT_TRUE(models_->Load("m", {}));
+  EXPECT_TRUE(models_->CheckReady("m", ""));
+  EXPECT_EQ(models_->CheckReady("m", "7").error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(models_->CheckReady("m", "x").error().code, ErrorCode::kInvalidArgument);
 }
 
 TEST_F(Repository, TheEndOfTheServerEndsAnEndlessWarmup) {
@@ -528,7 +539,6 @@ TEST_F(Repository, TheEndOfTheServerEndsAnEndlessWarmup) {
   while (factory_.runs == 0) std::this_thread::yield();
   models_->StopLoading();
   start.join();
-  EXPECT_FALSE(models_->IsReady("m", ""));
 }
 
 TEST_F(Repository, UnknownFieldsOfAConfigurationAreWarnedAbout) {
