@@ -24,11 +24,10 @@
 #include "server/core/server_core.h"
 #include "server/grpc/grpc_server.h"
 #include "server/http/http_server.h"
-#include "server/http/listener.h"
+#include "server/lifecycle/file_shares.h"
+#include "server/lifecycle/log_wiring.h"
 #include "server/log/log.h"
-#include "server/log/log_limit.h"
 #include "server/metrics/model_collector.h"
-#include "server/metrics/process_usage.h"
 #include "server/metrics/request_metrics.h"
 #include "server/repository/onnx_session_factory.h"
 #include "server/rest/rest_api.h"
@@ -53,42 +52,6 @@ std::optional<http::TlsOptions> Tls(const ServeOptions& o) {
   return http::TlsOptions{.certificate = o.tls_cert, .key = o.tls_key, .client_ca = o.tls_client_ca};
 }
 
-// How many of the descriptors that this process may have each part may hold, so that a crowd at one cannot shut out the
-// others.
-struct FileShares {
-  std::size_t http = 0;
-  std::size_t grpc = 0;
-  std::size_t metrics = 0;
-  std::size_t regions = 0;
-};
-
-FileShares ShareFiles(std::size_t connections) {
-  // For models being loaded, poll sets of threads yet to start, and refusals under way.
-  constexpr std::size_t kKept = 40;
-  constexpr std::size_t kMetrics = 256;
-  const std::size_t taken = ReadProcessUsage().open_fds + kKept;
-  const std::size_t limit = http::RaiseFileLimit();
-  const std::size_t free = limit > taken ? limit - taken : 0;
-  const std::size_t metrics = std::min(kMetrics, free / 8);
-  const std::size_t regions = std::min(SharedRegions::kMaxRegions, free / 16);
-  const std::size_t left = free - metrics - regions;
-  const auto share = [&](std::size_t part) { return std::max<std::size_t>(4, std::min(connections, part)); };
-  const FileShares shares{.http = share(left / 8 * 5),
-                          .grpc = share(left / 8 * 3),
-                          .metrics = share(metrics),
-                          .regions = std::max<std::size_t>(4, regions)};
-  if (shares.http < connections || shares.grpc < connections) {
-    // Whoever left it at the default asked for as many as there may be.
-    Log(connections == ServeOptions().max_connections ? LogLevel::kInfo : LogLevel::kWarning,
-        "fewer connections than --max-connections: the limit on open files leaves no room for more",
-        {{"max_connections", std::to_string(connections)},
-         {"http", std::to_string(shares.http)},
-         {"grpc", std::to_string(shares.grpc)},
-         {"open_files", std::to_string(limit)}});
-  }
-  return shares;
-}
-
 // Whoever waits for the file never sees half of it. What is not a file (a pipe, a terminal) is written to as it is.
 Status WriteWhole(const std::string& path, const std::string& text) {
   std::error_code ec;
@@ -102,36 +65,6 @@ Status WriteWhole(const std::string& path, const std::string& text) {
   if (file && (in_place || !ec)) return {};
   if (!in_place) std::filesystem::remove(aside, ec);
   return Invalid("'{}' cannot be written", path);
-}
-
-// The network library's own warnings, which strangers can cause.
-void LogTransport(std::string_view text) {
-  static LogLimit limit(10);
-  const auto left_out = limit.Allow(RealClock::Instance().Now());
-  if (!left_out) return;
-  const auto last = text.find_last_not_of(" \r\n");
-  LogWarning(text.substr(0, last == std::string_view::npos ? 0 : last + 1),
-             {{"from", "trantor"}, {"left_out", std::to_string(*left_out)}});
-}
-
-void ApplyLogSettings(const LogSettings::Values& values) {
-  const auto on = [&](const char* key) { return std::get<bool>(values.at(key)); };
-  SetLogLevels({.debug = std::get<std::uint32_t>(values.at("log_verbose_level")) > 0,
-                .info = on("log_info"),
-                .warning = on("log_warning"),
-                .error = on("log_error")});
-  SetLogTime(std::get<std::string>(values.at("log_format")) == "ISO8601" ? LogTime::kUtc : LogTime::kLocal);
-}
-
-// What the options have set up.
-LogSettings::Values InitialLogSettings(const ServeOptions& o) {
-  const LogLevels levels = LevelsFrom(ParseLogLevel(o.log_level).value_or(LogLevel::kInfo));
-  LogSettings::Values values = LogSettings::Defaults();
-  values["log_verbose_level"] = std::uint32_t{levels.debug ? 1u : 0u};
-  values["log_info"] = levels.info;
-  values["log_warning"] = levels.warning;
-  values["log_error"] = levels.error;
-  return values;
 }
 
 std::optional<http::Response> RefuseStranger(const TokenCheck& tokens, const http::RequestHead& head) {

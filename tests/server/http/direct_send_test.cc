@@ -115,6 +115,23 @@ class AnsweredElsewhere : public ServerFixture {
   std::vector<std::jthread> workers_;
 };
 
+TEST_F(AnsweredElsewhere, EveryClientGetsItsOwn) {
+  ServerOptions options = Options(clock_);
+  options.io_threads = 2;
+  Start(std::move(options));
+  std::vector<std::thread> clients;
+  for (int c = 0; c < 8; ++c) {
+    clients.emplace_back([&, c] {
+      RawClient client(server_->port());
+      for (int i = 0; i < 50; ++i) {
+        const std::string body = std::to_string(c) + "/" + std::to_string(i);
+        ASSERT_EQ(client.Ask(Post("/keep", body)).body, body);
+      }
+    });
+  }
+  for (std::thread& client : clients) client.join();
+}
+
 TEST_F(AnsweredElsewhere, PipelinedRequestsKeepTheirOrderThoughTheReaderIsSlow) {
   Start();
   RawClient client(server_->port(), 4096);

@@ -104,40 +104,6 @@ TEST_F(HttpServerTest, ThousandsOfPipelinedRequestsWaitForTheirReader) {
   sender.join();
 }
 
-TEST_F(HttpServerTest, TakesAnswersFromOtherThreads) {
-  ServerOptions options = Options(clock_);
-  options.io_threads = 2;
-  Start(std::move(options));
-  std::vector<std::thread> clients;
-  std::jthread worker([&](std::stop_token stop) {
-    while (!stop.stop_requested()) {
-      std::shared_ptr<Exchange> exchange;
-      {
-        MutexLock lock(mu_);
-        if (kept_.empty()) {
-          arrived_.WaitFor(mu_, 5ms);
-          continue;
-        }
-        exchange = std::move(kept_.front());
-        kept_.erase(kept_.begin());
-      }
-      Response response;
-      response.parts.push_back(exchange->request().body);
-      exchange->Respond(std::move(response));
-    }
-  });
-  for (int c = 0; c < 8; ++c) {
-    clients.emplace_back([&, c] {
-      RawClient client(server_->port());
-      for (int i = 0; i < 50; ++i) {
-        const std::string body = std::to_string(c) + "/" + std::to_string(i);
-        ASSERT_EQ(client.Ask(Post("/keep", body)).body, body);
-      }
-    });
-  }
-  for (std::thread& client : clients) client.join();
-}
-
 TEST_F(HttpServerTest, CarriesLargeBodiesBothWaysUnchanged) {
   Start();
   std::string body(5'000'000, '\0');
