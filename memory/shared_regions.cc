@@ -52,7 +52,7 @@ Result<std::shared_ptr<const SharedRegion>> SharedRegion::Open(std::string name,
                 "shared-memory region '{}': cannot open key '{}': {}", name, key, std::strerror(error));
   }
   std::shared_ptr<const SharedRegion> region(new SharedRegion(std::move(name), std::move(key), offset, byte_size, fd));
-  struct stat info {};
+  struct stat info{};
   if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
     return Invalid("shared-memory region '{}': key '{}' is not a shared-memory object", region->name(), region->key());
   }
@@ -69,7 +69,7 @@ Status SharedRegion::CheckRange(std::uint64_t offset, std::uint64_t size) const 
     return Invalid("offset {} and byte_size {} do not fit the {} bytes of shared-memory region '{}'", offset, size,
                    byte_size_, name_);
   }
-  struct stat info {};
+  struct stat info{};
   if (::fstat(fd_, &info) != 0 || static_cast<std::uint64_t>(info.st_size) < offset_ + offset + size) {
     return Invalid("shared-memory region '{}' has shrunk since it was registered", name_);
   }

@@ -333,8 +333,7 @@ void GenericCalls::Leave(Share share) {
 
 void GenericCalls::AwaitMessage(TakenCall& call) {
   const auto& options = parts_.options;
-  const auto timeout =
-      call.share_ == Share::kNone ? options.first_message_timeout : options.open_first_message_timeout;
+  const auto timeout = call.share_ == Share::kNone ? options.first_message_timeout : options.open_first_message_timeout;
   const MonotonicTime until = parts_.core.clock.Now() + timeout;
   {
     MutexLock lock(mu_);

@@ -257,9 +257,7 @@ class InferStream final : public LongCall {
     }
     if (last && !s.writing && s.unanswered == 0 && s.beginning_reads == 0) {
       s.finished = true;
-      next.finish = s.gone          ? grpc::Status::CANCELLED
-                    : s.half_closed ? grpc::Status::OK
-                                    : ShuttingDown();
+      next.finish = s.gone ? grpc::Status::CANCELLED : s.half_closed ? grpc::Status::OK : ShuttingDown();
     }
     return next;
   }

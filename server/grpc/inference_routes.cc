@@ -88,11 +88,11 @@ class InferenceRoutes {
 
   void AddServerCalls() {
     // Open to all: probes carry no token.
-    AddOpen<inference::ServerLiveRequest, inference::ServerLiveResponse>(
-        "ServerLive", [](auto&, auto& response) -> Status {
-          response.set_live(true);
-          return {};
-        });
+    AddOpen<inference::ServerLiveRequest, inference::ServerLiveResponse>("ServerLive",
+                                                                         [](auto&, auto& response) -> Status {
+                                                                           response.set_live(true);
+                                                                           return {};
+                                                                         });
     AddOpen<inference::ServerReadyRequest, inference::ServerReadyResponse>(
         "ServerReady", [&parts = parts_](auto&, auto& response) -> Status {
           response.set_ready(parts.Serving());

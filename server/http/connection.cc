@@ -220,7 +220,8 @@ void Connection::HandToHandler() {
   probed_ = false;
   phase_ = Phase::kHandling;
   being_handled_ = true;
-  if (!stream_->is_tls() && output_.empty() && !half_closed_ && !shard_.core().draining.load(std::memory_order_relaxed)) {
+  if (!stream_->is_tls() && output_.empty() && !half_closed_ &&
+      !shard_.core().draining.load(std::memory_order_relaxed)) {
     delivery_.date = shard_.date();
     direct_->Allow(stream_->fd(), delivery_);
   }

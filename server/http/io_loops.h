@@ -16,7 +16,7 @@
 namespace trantor {
 class Channel;
 class EventLoop;
-}
+}  // namespace trantor
 
 namespace tandem::http {
 

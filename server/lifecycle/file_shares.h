@@ -13,8 +13,8 @@ struct FileShares {
   std::size_t regions = 0;
 };
 
-// Raises the limit on open files as far as it goes and shares what is free. Fewer than the `connections` asked for go to
-// the log. Called once, at start.
+// Raises the limit on open files as far as it goes and shares what is free. Fewer than the `connections` asked for go
+// to the log. Called once, at start.
 [[nodiscard]] FileShares ShareFiles(std::size_t connections);
 
 }  // namespace tandem

@@ -77,14 +77,14 @@ Result<std::shared_ptr<const OrtEnvironment>> StartOrt(const ServeOptions& o) {
   // CUDA reserves addresses far beyond what it uses.
   if (!library->HasProvider("CUDAExecutionProvider")) BoundProcessMemory();
   LogInfo("ONNX Runtime loaded", {{"version", library->version()}, {"library", library->path()}});
-  return OrtEnvironment::Create(
-      std::move(library),
-      {.intra_op_threads = o.threads > 0 ? o.threads : UsableCores(),
-       .spin = o.spin,
-       .max_activation_bytes = o.max_activation_bytes,
-       .log = [](OrtSeverity severity, std::string_view text) {
-         Log(severity >= OrtSeverity::kError ? LogLevel::kError : LogLevel::kDebug, text, {{"from", "onnxruntime"}});
-       }});
+  return OrtEnvironment::Create(std::move(library),
+                                {.intra_op_threads = o.threads > 0 ? o.threads : UsableCores(),
+                                 .spin = o.spin,
+                                 .max_activation_bytes = o.max_activation_bytes,
+                                 .log = [](OrtSeverity severity, std::string_view text) {
+                                   Log(severity >= OrtSeverity::kError ? LogLevel::kError : LogLevel::kDebug, text,
+                                       {{"from", "onnxruntime"}});
+                                 }});
 }
 
 Result<repository::RepositoryOptions> RepositorySettings(const ServeOptions& o) {

@@ -15,7 +15,7 @@ namespace {
 // that is only for those that do not.
 std::uint64_t CountOpenFiles() {
   constexpr const char* kFolder = "/proc/self/fd";
-  struct stat info {};
+  struct stat info{};
   if (::stat(kFolder, &info) == 0 && info.st_size > 0) return static_cast<std::uint64_t>(info.st_size);
   std::error_code ec;
   std::uint64_t count = 0;

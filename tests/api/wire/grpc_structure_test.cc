@@ -117,11 +117,11 @@ TEST(GrpcStructure, UnknownFieldsAreCountedWhereverTheyAre) {
 }
 
 TEST(GrpcStructure, WhatCannotBeAMessageIsRefused) {
-  for (const std::string& bytes : {
-           std::string("\x0a\x05"), std::string("\x0a\xff\xff\xff\xff\x0f"), std::string("\xff\xff\xff\xff\xff\xff"),
-           std::string(1, '\0'), std::string("\x0b\x0c"), std::string(100, '\x0b'), std::string("\x0e"),
-           // A part that reaches beyond the one that it is in, where the rest would not be counted.
-           std::string("\x2a\x02\x2a\x64") + Repeat(std::string("\x42") + '\0', 50)}) {
+  for (const std::string& bytes :
+       {std::string("\x0a\x05"), std::string("\x0a\xff\xff\xff\xff\x0f"), std::string("\xff\xff\xff\xff\xff\xff"),
+        std::string(1, '\0'), std::string("\x0b\x0c"), std::string(100, '\x0b'), std::string("\x0e"),
+        // A part that reaches beyond the one that it is in, where the rest would not be counted.
+        std::string("\x2a\x02\x2a\x64") + Repeat(std::string("\x42") + '\0', 50)}) {
     EXPECT_THAT(Refusal(bytes), HasSubstr("not a valid inference.ModelInferRequest")) << bytes;
   }
 }

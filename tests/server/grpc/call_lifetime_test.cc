@@ -270,8 +270,7 @@ TEST_F(CallLifetime, SeveralThreadsServeToo) {
   std::vector<std::jthread> clients;
   for (int client = 0; client < 4; ++client) {
     clients.emplace_back([&] {
-      const auto channel =
-          grpc::CreateCustomChannel(Target(), grpc::InsecureChannelCredentials(), ChannelArguments());
+      const auto channel = grpc::CreateCustomChannel(Target(), grpc::InsecureChannelCredentials(), ChannelArguments());
       const auto stub = inference::GRPCInferenceService::NewStub(channel);
       for (int i = 0; i < 50; ++i) {
         grpc::ClientContext context;

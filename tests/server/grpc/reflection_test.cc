@@ -62,9 +62,9 @@ TEST_F(Reflection, ListsTheServicesInBothVersionsOfTheProtocol) {
     EXPECT_EQ(response.original_request().list_services(), "*");
     std::vector<std::string> names;
     for (const auto& service : response.list_services_response().service()) names.push_back(service.name());
-    EXPECT_THAT(names, UnorderedElementsAre("inference.GRPCInferenceService", "grpc.health.v1.Health",
-                                            "grpc.reflection.v1.ServerReflection",
-                                            "grpc.reflection.v1alpha.ServerReflection"));
+    EXPECT_THAT(
+        names, UnorderedElementsAre("inference.GRPCInferenceService", "grpc.health.v1.Health",
+                                    "grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection"));
   }
 }
 

@@ -22,9 +22,7 @@ std::string Written(const std::function<void()>& act) {
 
 TEST(Log, TextHasTheLevelTheMessageAndTheFields) {
   SetUpLog(LogLevel::kInfo, LogFormat::kText);
-  EXPECT_THAT(Written([] {
-                LogInfo("listening", {{"http", "8000"}});
-              }),
+  EXPECT_THAT(Written([] { LogInfo("listening", {{"http", "8000"}}); }),
               MatchesRegex("[-0-9]+T[0-9:.]+ info listening http=8000\n"));
   EXPECT_EQ(Written([] { LogDebug("nothing"); }), "");
 }
