@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include <dlfcn.h>
+
 #include "runtimes/onnx/ort_status.h"
 #include "runtimes/onnx/readable_text.h"
 
@@ -75,6 +77,12 @@ bool IsAddress(std::string_view option) {
   return option == "user_compute_stream" || option == "has_user_compute_stream" || option.starts_with("gpu_external_");
 }
 
+// oneDNN computes on threads of OpenMP, which live as long as the process. ONNX Runtime unloads the provider with its
+// environment, and their code would go with it.
+void KeepOpenMpLoaded() {
+  static_cast<void>(dlopen("libgomp.so.1", RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE));
+}
+
 Status AppendOneDnn(const Target& target) {
   const OrtApi& ort = target.library.api();
   OrtDnnlProviderOptions* raw = nullptr;
@@ -84,7 +92,9 @@ Status AppendOneDnn(const Target& target) {
     TANDEM_TRY(
         target.Check(ort.UpdateDnnlProviderOptions(raw, given.keys.data(), given.values.data(), given.keys.size())));
   }
-  return target.Check(ort.SessionOptionsAppendExecutionProvider_Dnnl(target.session, raw));
+  TANDEM_TRY(target.Check(ort.SessionOptionsAppendExecutionProvider_Dnnl(target.session, raw)));
+  KeepOpenMpLoaded();
+  return {};
 }
 
 Status AppendCuda(const Target& target) {
