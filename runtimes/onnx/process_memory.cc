@@ -18,6 +18,8 @@ constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(th
 constexpr bool kSanitized = false;
 #endif
 
+constexpr std::uint64_t kLeastBounded = std::uint64_t{1} << 30;
+
 }  // namespace
 
 std::uint64_t UsableMemory() {
@@ -29,8 +31,9 @@ std::uint64_t UsableMemory() {
 void BoundProcessMemory() {
   rlimit limit{};
   if (kSanitized || getrlimit(RLIMIT_DATA, &limit) != 0) return;
-  const rlim_t bound = UsableMemory() / 10 * 9;
-  if (limit.rlim_cur <= bound) return;
+  const std::uint64_t usable = UsableMemory();
+  const rlim_t bound = usable / 10 * 9;
+  if (usable < kLeastBounded || limit.rlim_cur <= bound) return;
   limit.rlim_cur = bound;
   setrlimit(RLIMIT_DATA, &limit);
 }

@@ -10,7 +10,8 @@ namespace tandem {
 // Bounds the process's own memory at nine tenths of UsableMemory() (RLIMIT_DATA), so that what asks for more than there
 // is fails alone. Without it the system grants such memory and kills the process when it is touched: a model of a few
 // bytes can have ONNX Runtime compute a constant of any size while it is loaded, where no limit of an arena holds.
-// A limit that is lower already stays. Does nothing under sanitizers, which reserve more than any machine has.
+// A limit that is lower already stays. Does nothing under sanitizers, which reserve more than any machine has, nor
+// where there is less than a gigabyte: the stacks of threads count in full though they are hardly touched.
 void BoundProcessMemory();
 
 }  // namespace tandem
