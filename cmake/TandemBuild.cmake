@@ -33,8 +33,11 @@ endif()
 target_link_libraries(tandem_settings INTERFACE Threads::Threads)
 
 # For every test. Debian's libraries are built without ThreadSanitizer, which cannot see how they synchronise.
+# AddressSanitizer is to refuse memory that cannot be had, as the system does, and to keep little of what was freed:
+# tests look at how much the server holds.
 set(TANDEM_TEST_ENVIRONMENT
-  "TSAN_OPTIONS=ignore_noninstrumented_modules=1:suppressions=${PROJECT_SOURCE_DIR}/cmake/tsan_suppressions.txt")
+  "TSAN_OPTIONS=ignore_noninstrumented_modules=1:suppressions=${PROJECT_SOURCE_DIR}/cmake/tsan_suppressions.txt"
+  "ASAN_OPTIONS=allocator_may_return_null=1:quarantine_size_mb=8")
 set(TANDEM_TEST_TIMEOUT 120)
 if(TANDEM_SANITIZE)
   set(TANDEM_TEST_TIMEOUT 600)
