@@ -56,7 +56,7 @@ TEST(DivideDecoder, TakesNothingElse) {
   EXPECT_EQ(Decode(std::vector<std::uint8_t>(15, 0x66)), std::nullopt);  // prefixes alone
 }
 
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if defined(__x86_64__) && !defined(TANDEM_SANITIZED)
 TEST(IntegerDivisionGuard, OtherSignalsOfTheKindStillEndTheProcess) {
   EXPECT_EXIT(
       {

@@ -41,6 +41,8 @@ class ServerFixture : public ::testing::Test {
     server_ = std::move(*server);
   }
   void Start() { Start(Options(clock_)); }
+  // Before the derived class goes, which the handler calls into.
+  void TearDown() override { server_.reset(); }
 
   virtual void Handle(std::shared_ptr<Exchange> exchange) {
     if (exchange->request().head.path() == "/keep") {
