@@ -31,6 +31,7 @@ void Connection::AnswerSent(const std::string& rest) {
   Guarded([&] {
     answered_ = true;
     cancel_.reset();
+    output_sent_ += direct_->TakeSent();
     if (shard_.core().draining.load(std::memory_order_relaxed) || ended_) delivery_.keep_alive = false;
     if (!rest.empty()) SendText(rest);
     FinishIfSent();

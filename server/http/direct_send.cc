@@ -9,7 +9,6 @@ namespace tandem::http {
 void DirectSend::Allow(int fd, const Delivery& delivery) {
   MutexLock lock(mu_);
   fd_ = fd;
-  sent_ = false;
   delivery_ = delivery;
   date_ = delivery.date;
   delivery_.date = date_;
@@ -21,17 +20,22 @@ bool DirectSend::Forbid() {
   return !sent_;
 }
 
+std::size_t DirectSend::TakeSent() {
+  MutexLock lock(mu_);
+  return std::exchange(sent_, std::nullopt).value_or(0);
+}
+
 std::optional<std::string> DirectSend::Send(const Response& response) {
   if (response.content_size() > kCopyLimit) return std::nullopt;
   MutexLock lock(mu_);
   if (fd_ < 0) return std::nullopt;
-  sent_ = true;
   std::string text;
   AppendWhole(response, delivery_, text);
   // Under the lock, which keeps the socket from being closed; it does not block. The loop sees for itself what is wrong
   // with a socket that takes nothing.
   const ssize_t sent = ::send(std::exchange(fd_, -1), text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-  if (sent > 0) text.erase(0, static_cast<std::size_t>(sent));
+  sent_ = sent > 0 ? static_cast<std::size_t>(sent) : 0;
+  text.erase(0, *sent_);
   return text;
 }
 

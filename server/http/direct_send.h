@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 
@@ -16,8 +17,11 @@ class DirectSend {
  public:
   // From the loop: one answer may be written to `fd`, a plain socket with nothing left to send.
   void Allow(int fd, const Delivery& delivery) EXCLUDES(mu_);
-  // From the loop: no more. Waits for a write under way. False when an answer was written since Allow().
+  // From the loop: no more. Waits for a write under way. False when an answer was written that
+  // the loop has not taken note of.
   bool Forbid() EXCLUDES(mu_);
+  // From the loop, which takes note of an answer that was written: how many bytes of it the socket took.
+  [[nodiscard]] std::size_t TakeSent() EXCLUDES(mu_);
 
   // Writes the answer as far as the socket takes it just now; what is left is the loop's to send. Nothing when it is
   // not allowed, or the answer is so large that the socket would not take it at once.
@@ -25,8 +29,8 @@ class DirectSend {
 
  private:
   Mutex mu_;
-  int fd_ GUARDED_BY(mu_) = -1;  // Borrowed from the connection; -1: not allowed.
-  bool sent_ GUARDED_BY(mu_) = false;
+  int fd_ GUARDED_BY(mu_) = -1;                      // Borrowed from the connection; -1: not allowed.
+  std::optional<std::size_t> sent_ GUARDED_BY(mu_);  // Of an answer, until TakeSent().
   Delivery delivery_ GUARDED_BY(mu_);
   std::string date_ GUARDED_BY(mu_);
 };

@@ -59,6 +59,17 @@ TEST(DirectSend, WritesOneWholeAnswerWhenAllowed) {
   EXPECT_FALSE(direct.Forbid());
 }
 
+TEST(DirectSend, AnAnswerThatWasTakenNoteOfIsForgotten) {
+  const SocketPair sockets;
+  DirectSend direct;
+  direct.Allow(sockets.server(), {});
+  EXPECT_THAT(direct.Send(JsonResponse(200, "{}")), Optional(std::string()));
+  EXPECT_EQ(direct.TakeSent(), sockets.Received().size());
+  EXPECT_EQ(direct.TakeSent(), 0u);
+  // The next request was not allowed to be answered so.
+  EXPECT_TRUE(direct.Forbid());
+}
+
 TEST(DirectSend, WritesNothingBeforeItIsAllowedOrOnceItIsForbidden) {
   const SocketPair sockets;
   DirectSend direct;
