@@ -2,6 +2,7 @@
 
 #include <future>
 #include <new>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -80,6 +81,8 @@ TEST_F(InferenceServiceTest, AnswersAndCounts) {
   EXPECT_EQ(response->id, "a");
   EXPECT_EQ(Slo(), "met=1 missed=0 rejected=0 ");
   EXPECT_EQ(servable_->statistics().Totals().success.count, 1u);
+  // It is under way until its answer has been handed over, which the worker does before it lets go.
+  for (int i = 0; i < 1000 && service_.in_flight() > 0; ++i) std::this_thread::sleep_for(10ms);
   EXPECT_EQ(service_.in_flight(), 0);
 }
 
