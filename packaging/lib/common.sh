@@ -106,7 +106,7 @@ step() {
 }
 
 # with_lock FILE TEXT COMMAND…: runs COMMAND while holding FILE; shows TEXT if it has to wait.
-# The descriptor is closed for COMMAND's children, so a daemon cannot keep the lock.
+# The descriptor is closed for COMMAND's children, so a daemon cannot keep the lock should this shell be killed.
 with_lock() {
   local file=$1 text=$2 fd status=0
   shift 2
@@ -116,6 +116,7 @@ with_lock() {
     flock "$fd"
   fi
   "$@" {fd}>&- || status=$?
+  flock --unlock "$fd" # A child that has been forked and not yet become its program still shares the descriptor.
   exec {fd}>&-
   return "$status"
 }
