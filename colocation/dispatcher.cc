@@ -86,6 +86,7 @@ Dispatcher::~Dispatcher() {
   {
     MutexLock lock(mu_);
     stopping_ = true;
+    news_.fetch_add(1, std::memory_order_release);
     left = queue_.TakeAll();
     std::ranges::move(std::exchange(graveyard_, {}), std::back_inserter(left));
   }
@@ -126,6 +127,7 @@ void Dispatcher::Submit(WorkItem item) {
     if (!admitted && BuryExpired(now)) admitted = Admit(item, now);
     if (admitted) {
       queue_.Push(key, {.item = std::move(item), .queued = now, .on_cancel = std::move(on_cancel)});
+      news_.fetch_add(1, std::memory_order_release);
       if (running_ == options_.workers) WatchFor(key.deadline);
     }
   }
@@ -215,7 +217,19 @@ Dispatcher::Step Dispatcher::Choose(const Servable& servable, MonotonicTime now)
   return step;
 }
 
+void Dispatcher::LookForWork(std::uint64_t seen, PollBudget& budget) const {
+  MonotonicTime now = clock_.Now();
+  const MonotonicTime until = budget.Begin(now);
+  if (until <= now) return;
+  for (; now < until; now = clock_.Now()) {
+    if (news_.load(std::memory_order_acquire) != seen) return budget.Found();
+    CpuRelax();
+  }
+  budget.Missed();
+}
+
 void Dispatcher::Work() {
+  PollBudget budget(options_.poll_window);
   while (true) {
     Step step;
     {
@@ -237,8 +251,14 @@ void Dispatcher::Work() {
       if (++running_ == options_.workers) WatchFor(queue_.EarliestDeadline());
     }
     RunBatch(std::move(step.batch));
-    MutexLock lock(mu_);
-    --running_;
+    std::uint64_t seen = 0;
+    {
+      MutexLock lock(mu_);
+      --running_;
+      if (stopping_ || queue_.size() > 0) continue;
+      seen = news_.load(std::memory_order_relaxed);
+    }
+    LookForWork(seen, budget);
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "api/base/clock.h"
 #include "api/base/mutex.h"
+#include "api/base/poll_budget.h"
 #include "colocation/admission.h"
 #include "colocation/batch_policy.h"
 #include "colocation/request_queue.h"
@@ -18,6 +19,7 @@ namespace tandem {
 struct DispatcherOptions {
   int workers = 1;  // Runs under way at once on this device.
   std::size_t max_queued = 8192;
+  std::chrono::nanoseconds poll_window{0};  // How long a worker that has answered looks for more before it sleeps.
   // Told of every run: model, elements. Called by the thread that ran it; may be empty.
   std::function<void(const Servable&, std::int64_t batch)> on_batch;
 };
@@ -61,6 +63,8 @@ class Dispatcher {
   };
 
   void Work();
+  // Waits without sleeping until there are other news than `seen`, for as long as the budget allows.
+  void LookForWork(std::uint64_t seen, PollBudget& budget) const;
   void AnswerTheDead();
   [[nodiscard]] Status Admit(const WorkItem& item, MonotonicTime now) const REQUIRES(mu_);
   // Runs and answers the item on this thread, or leaves it as it is and says no.
@@ -88,6 +92,7 @@ class Dispatcher {
   const DispatcherOptions options_;
 
   std::atomic<std::uint64_t> next_sequence_{0};
+  std::atomic<std::uint64_t> news_{0};  // Counts what a worker looks for: what is queued, and the stop. Written under mu_.
 
   mutable Mutex mu_;
   CondVar work_or_stop_;

@@ -7,6 +7,15 @@
 
 namespace tandem {
 
+// Tells the core that this thread only looks whether something has changed: a sibling or the hypervisor may have it.
+inline void CpuRelax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
 // How long a thread that has just had something to do should look for more before it sleeps. To be woken costs tens of
 // microseconds, more than many requests; to look on in vain costs the machine. So it looks for about as long as a
 // wake-up takes, and the more often that was in vain, the more rarely it tries. One thread's own; not thread-safe.

@@ -11,7 +11,8 @@ namespace {
 // The most that is reserved for a client that has announced a body and sent nothing.
 constexpr std::size_t kFirstRoom = 64 * 1024;
 constexpr std::size_t kFirstRoomUnknown = 4096;
-// And once that has come: bodies of the usual size are copied no more than this once.
+// And once so much has come that it is more than a promise: bodies of the usual size are then copied at most once.
+constexpr std::size_t kBegun = 32 * 1024;
 constexpr std::size_t kSecondRoom = std::size_t{1} << 20;
 
 }  // namespace
@@ -21,18 +22,18 @@ void BodyBuffer::Prepare(std::size_t expected, std::size_t aligned_byte) {
   begin_ = (kTensorAlignment - aligned_byte % kTensorAlignment) % kTensorAlignment;
 }
 
-std::span<std::byte> BodyBuffer::Room(std::size_t wanted) {
-  if (begin_ + size_ >= end() && !Grow()) return {};
+std::span<std::byte> BodyBuffer::Room(std::size_t wanted, std::size_t here) {
+  if (begin_ + size_ >= end() && !Grow(here)) return {};
   const std::span<std::byte> room = buffer_.span().first(end()).subspan(begin_ + size_);
   return room.first(std::min(wanted, room.size()));
 }
 
-bool BodyBuffer::Grow() {
+bool BodyBuffer::Grow(std::size_t here) {
   std::size_t room = size_ * 2;
   if (expected_ == 0) {
     room = std::max(room, kFirstRoomUnknown);
   } else {
-    room = std::min(std::max(room, size_ == 0 ? kFirstRoom : kSecondRoom), std::max(expected_, size_ + 1));
+    room = std::min(std::max(room, size_ + here < kBegun ? kFirstRoom : kSecondRoom), std::max(expected_, size_ + 1));
   }
   const std::size_t capacity = begin_ + room + kBodySlack;
   BudgetShare share(budget_);

@@ -15,7 +15,7 @@ namespace tandem::http {
 inline constexpr std::size_t kBodySlack = 64;
 
 // The body of one request while it arrives. Grows with the bytes that really come: a body that is only announced takes
-// at most 64 KiB, one that has begun 1 MiB, and then no more than twice what is there. Keeps one chosen byte of the
+// at most 64 KiB, one of which 32 KiB have come 1 MiB, and then no more than twice what is there. Keeps one chosen byte of the
 // body at kTensorAlignment. Connection's thread only; what Finish() gives is free of it.
 class BodyBuffer {
  public:
@@ -27,8 +27,9 @@ class BodyBuffer {
   // Before the first byte: the size that is expected, 0 when unknown, and which byte is to be aligned.
   void Prepare(std::size_t expected, std::size_t aligned_byte);
 
-  // Room for the next bytes, at least one and at most `wanted`; empty when there is no memory for it.
-  [[nodiscard]] std::span<std::byte> Room(std::size_t wanted);
+  // Room for the next bytes, at least one and at most `wanted`, of which `here` have come already; empty when there is
+  // no memory for it.
+  [[nodiscard]] std::span<std::byte> Room(std::size_t wanted, std::size_t here = 0);
   // The first `n` bytes of the room have been written.
   void Commit(std::size_t n) { size_ += n; }
 
@@ -39,7 +40,7 @@ class BodyBuffer {
  private:
   // Where the room ends in buffer_.
   [[nodiscard]] std::size_t end() const { return buffer_.size() - std::min(buffer_.size(), kBodySlack); }
-  [[nodiscard]] bool Grow();
+  [[nodiscard]] bool Grow(std::size_t here);
 
   const std::shared_ptr<ByteBudget> budget_;
   BudgetShare share_;  // For buffer_.

@@ -104,6 +104,7 @@ void Connection::OnReadable() {
     }
     Enter(Phase::kIdle);
   }
+  GoOnBehindAnswer();
   for (int i = 0; i < kReadsPerTurn || (phase_ != Phase::kClosed && stream_->holds_bytes()); ++i) {
     if (!ReadOnce()) return;
   }
@@ -150,7 +151,7 @@ void Connection::OnEnd() {
     case Phase::kHead:
     case Phase::kBody: Refuse(400, "the request ended before it was complete"); break;
     case Phase::kHandling: OnPeerEnd(); break;
-    default: Close();
+    default: CloseAfterAnswer();
   }
 }
 
@@ -204,10 +205,14 @@ void Connection::OnHead() {
   }
   Enter(Phase::kBody);
   body_pace_.Begin(phase_since_, 0);
-  if (parser_.expects_continue()) SendText(kContinue);
+  if (parser_.expects_continue()) {
+    SettleAnswer();
+    SendText(kContinue);
+  }
 }
 
 void Connection::HandToHandler() {
+  SettleAnswer();
   RequestParser::Taken taken = parser_.Take();
   delivery_ = {.keep_alive = taken.head.keep_alive(),
                .minor_version = taken.head.minor_version(),
@@ -253,7 +258,7 @@ void Connection::ContinueWithHeldInput() {
     // What TLS has already taken from the socket would not wake us.
     if (phase_ != Phase::kClosed && stream_->holds_bytes()) OnReadable();
   }
-  if (ended_ && phase_ == Phase::kIdle) Close();
+  if (ended_ && phase_ == Phase::kIdle) CloseAfterAnswer();
 }
 
 void Connection::FinishIfSent() {
@@ -282,7 +287,8 @@ void Connection::Drain() {
   Guarded([this] {
     // A request that has arrived already is still answered.
     if (phase_ == Phase::kIdle) OnReadable();
-    if (phase_ == Phase::kIdle || phase_ == Phase::kHandshake) Close();
+    if (phase_ == Phase::kIdle || phase_ == Phase::kHandshake) CloseAfterAnswer();
+    if (phase_ == Phase::kClosed) return;
     // The answer must say that the connection ends with it.
     direct_->Forbid();
     UpdateEvents();

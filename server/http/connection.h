@@ -39,8 +39,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   // From the exchange of the current request.
   void Answer(Response response);
-  // It was written through DirectSend, but for the rest.
-  void AnswerSent(const std::string& rest);
+  // It was written through DirectSend, if it still is to be heard of.
+  void TakeNoteOfAnswer();
   void BeginStream(Response head, std::shared_ptr<StreamGauge> gauge);
   void WriteStream(std::string_view data);
   void EndStream();
@@ -102,6 +102,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // Goes on to the next request when the answer to this one has been sent.
   void FinishIfSent();
   void ContinueWithHeldInput();
+  // Goes on to the next request when the answer to this one is being written by another thread.
+  void GoOnBehindAnswer();
+  // Hears how far that thread came, before anything else is written.
+  void SettleAnswer();
+  // Closes, or does so once what is left of the last answer has been sent.
+  void CloseAfterAnswer();
   void BeginLinger();
 
   // Bytes that have left for the client so far, without those that wait in the kernel.
@@ -139,6 +145,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   // Shared with the exchanges.
   const std::shared_ptr<DirectSend> direct_ = std::make_shared<DirectSend>();
+  bool unsettled_ = false;  // The answer before this request was written there; how far is still to be heard.
   Pace body_pace_;  // While in kBody.
   OutputQueue output_;
   Pace output_pace_;             // While output_ is not empty.

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <format>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include <linux/sockios.h>
@@ -26,20 +27,60 @@ void Connection::Answer(Response response) {
   Guarded([&] { Send(std::move(response)); });
 }
 
-void Connection::AnswerSent(const std::string& rest) {
+void Connection::TakeNoteOfAnswer() {
+  if (unsettled_) {
+    Guarded([this] {
+      SettleAnswer();
+      UpdateEvents();
+    });
+    return;
+  }
   if (phase_ != Phase::kHandling || answered_) return;
+  const std::optional<DirectSend::Sent> sent = direct_->TakeSent();
+  if (!sent) return;
   Guarded([&] {
     answered_ = true;
     cancel_.reset();
-    output_sent_ += direct_->TakeSent();
+    output_sent_ += sent->bytes;
     if (shard_.core().draining.load(std::memory_order_relaxed) || ended_) delivery_.keep_alive = false;
-    if (!rest.empty()) SendText(rest);
+    if (!sent->rest.empty()) SendText(sent->rest);
     FinishIfSent();
     UpdateEvents();
   });
 }
 
+void Connection::GoOnBehindAnswer() {
+  // The kernel lets the client that an answer wakes go before the thread that wrote it: waiting for that thread's word
+  // here, the next request would be read only after all of it was sent.
+  if (phase_ != Phase::kHandling || answered_ || !delivery_.keep_alive || !direct_->begun()) return;
+  if (shard_.core().draining.load(std::memory_order_relaxed)) return;
+  answered_ = true;
+  unsettled_ = true;
+  cancel_.reset();
+  FinishIfSent();
+}
+
+void Connection::SettleAnswer() {
+  if (!std::exchange(unsettled_, false)) return;
+  std::optional<DirectSend::Sent> sent = direct_->TakeSent();
+  if (!sent) return;
+  output_sent_ += sent->bytes;
+  if (!sent->rest.empty()) Queue(std::move(sent->rest));
+}
+
+void Connection::CloseAfterAnswer() {
+  SettleAnswer();
+  if (output_.empty()) {
+    Close();
+    return;
+  }
+  phase_ = Phase::kHandling;
+  answered_ = true;
+  delivery_.keep_alive = false;
+}
+
 void Connection::Send(Response response) {
+  SettleAnswer();
   phase_ = Phase::kHandling;
   answered_ = true;
   cancel_.reset();

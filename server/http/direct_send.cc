@@ -20,23 +20,26 @@ bool DirectSend::Forbid() {
   return !sent_;
 }
 
-std::size_t DirectSend::TakeSent() {
+std::optional<DirectSend::Sent> DirectSend::TakeSent() {
   MutexLock lock(mu_);
-  return std::exchange(sent_, std::nullopt).value_or(0);
+  begun_.store(false, std::memory_order_relaxed);
+  return std::exchange(sent_, std::nullopt);
 }
 
-std::optional<std::string> DirectSend::Send(const Response& response) {
-  if (response.content_size() > kCopyLimit) return std::nullopt;
+bool DirectSend::Send(const Response& response) {
+  if (response.content_size() > kCopyLimit) return false;
   MutexLock lock(mu_);
-  if (fd_ < 0) return std::nullopt;
+  if (fd_ < 0) return false;
   std::string text;
   AppendWhole(response, delivery_, text);
+  begun_.store(true, std::memory_order_release);
   // Under the lock, which keeps the socket from being closed; it does not block. The loop sees for itself what is wrong
   // with a socket that takes nothing.
   const ssize_t sent = ::send(std::exchange(fd_, -1), text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-  sent_ = sent > 0 ? static_cast<std::size_t>(sent) : 0;
-  text.erase(0, *sent_);
-  return text;
+  const std::size_t bytes = sent > 0 ? static_cast<std::size_t>(sent) : 0;
+  text.erase(0, bytes);
+  sent_ = Sent{.bytes = bytes, .rest = std::move(text)};
+  return true;
 }
 
 }  // namespace tandem::http

@@ -1,7 +1,6 @@
 #include "server/http/exchange.h"
 
 #include <new>
-#include <optional>
 #include <utility>
 
 #include "server/http/connection.h"
@@ -45,9 +44,9 @@ void Exchange::Respond(Response response) {
     Deliver(connection_, std::move(response));
     return;
   }
-  if (std::optional<std::string> rest = direct_->Send(response)) {
-    loop_->Post([connection = connection_, rest = *std::move(rest)] {
-      if (const auto c = connection.lock()) c->AnswerSent(rest);
+  if (direct_->Send(response)) {
+    loop_->Post([connection = connection_] {
+      if (const auto c = connection.lock()) c->TakeNoteOfAnswer();
     });
     return;
   }

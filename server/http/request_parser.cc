@@ -58,7 +58,7 @@ RequestParser::Event RequestParser::FeedBody(std::string_view in, std::size_t& u
   }
   while (used < in.size()) {
     const std::size_t wanted = static_cast<std::size_t>(std::min<std::uint64_t>(body_->left, in.size() - used));
-    const std::span<std::byte> room = body_->buffer.Room(wanted);
+    const std::span<std::byte> room = body_->buffer.Room(wanted, wanted);
     if (room.empty()) return Stop(OutOfMemory());
     std::memcpy(room.data(), in.data() + used, room.size());
     used += room.size();

@@ -133,7 +133,7 @@ void AddServeFlags(CLI::App& app, ServeOptions& o) {
   Flag(app, "--io-threads", o.io_threads, "Threads for HTTP connections; 0: chosen by the number of cores", limits)
       ->check(CLI::Range(0, 64));
   Flag(app, "--busy-poll-us", o.busy_poll_us,
-       "Microseconds that a front end looks for the next request before it sleeps; 0: none", compute)
+       "Microseconds that an idle thread looks for the next request before it sleeps; 0: none", compute)
       ->check(CLI::Range(0, 10'000))
       ->capture_default_str();
 

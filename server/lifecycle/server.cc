@@ -171,6 +171,7 @@ Status Server::Parts::BuildCore() {
   dispatcher.emplace(clock, admission,
                      DispatcherOptions{.workers = options.workers,
                                        .max_queued = options.max_queue,
+                                       .poll_window = std::chrono::microseconds(options.busy_poll_us),
                                        .on_batch = [this](const Servable& servable, std::int64_t batch) {
                                          metrics->RecordBatch(servable.name(), batch);
                                        }});

@@ -207,6 +207,13 @@ TEST_F(DispatcherTest, AnswersWhatStillWaitsWhenItStops) {
   EXPECT_TRUE(answer || answer.error().code == ErrorCode::kUnavailable);
 }
 
+TEST_F(DispatcherTest, AWorkerThatLooksForWorkFindsItAndHearsTheStop) {
+  gate_.Open();
+  // The clock stands still, so once it looks it never sleeps.
+  Dispatcher dispatcher(clock_, admission_, {.poll_window = 1h});
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(Send(dispatcher, single_, 1).answer.get());
+}
+
 TEST_F(DispatcherTest, RefusesBeyondTheModelsOwnBound) {
   const auto bounded = MakeServable("bounded", {.max_batch_size = 1, .max_queue_size = 1}, gate_.Function());
   Dispatcher dispatcher(clock_, admission_, {});

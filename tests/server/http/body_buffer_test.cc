@@ -48,6 +48,19 @@ TEST(BodyBuffer, ReservesLittleForAClientThatOnlyAnnounces) {
   EXPECT_LE(budget->used(), 1025u * 1024);
 }
 
+TEST(BodyBuffer, ABodyThatComesInLargePiecesIsNotCopied) {
+  constexpr std::size_t kBytes = 600'000;
+  constexpr std::size_t kPiece = 40'000;
+  BodyBuffer buffer(nullptr);
+  buffer.Prepare(kBytes, 0);
+  const std::span<std::byte> first = buffer.Room(kPiece, kPiece);
+  ASSERT_EQ(first.size(), kPiece);
+  buffer.Commit(kPiece);
+  const std::span<std::byte> rest = buffer.Room(kBytes - kPiece);
+  EXPECT_EQ(rest.data(), first.data() + kPiece);
+  EXPECT_EQ(rest.size(), kBytes - kPiece);
+}
+
 TEST(BodyBuffer, AsksForNoMoreThanAnnounced) {
   const auto budget = std::make_shared<ByteBudget>(1000);
   BodyBuffer buffer(budget);
