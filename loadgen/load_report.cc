@@ -1,11 +1,19 @@
 #include "loadgen/load_report.h"
 
+#include <algorithm>
 #include <format>
+#include <iterator>
 
 #include "api/wire/json_text.h"
 
 namespace tandem::loadgen {
 namespace {
+
+// What the generator itself may add to a latency.
+constexpr std::chrono::milliseconds kMaxSendLag{1};
+constexpr int kSloSharesOfLag = 20;
+// A thread that has no time left sends late, and hears late of answers.
+constexpr double kMaxCpuShare = 0.95;
 
 double Ms(std::chrono::nanoseconds duration) {
   return static_cast<double>(duration.count()) / 1e6;
@@ -19,6 +27,45 @@ std::string LatencyJson(const LatencyHistogram& histogram) {
       s.count, Ms(s.min), Ms(s.mean), Ms(s.p50), Ms(s.p90), Ms(s.p95), Ms(s.p99), Ms(s.p99_9), Ms(s.p99_99), Ms(s.max));
 }
 
+template <typename Value>
+std::string ListJson(const std::vector<TimeSeries::Point>& points, Value value) {
+  std::string text = "[";
+  for (const TimeSeries::Point& point : points) {
+    if (text.size() > 1) text += ',';
+    std::format_to(std::back_inserter(text), "{}", value(point));
+  }
+  return text + "]";
+}
+
+// The slots as one list for each figure; a latency of nothing answered is 0.
+std::string TimelineJson(const TimeSeries& timeline) {
+  using Point = TimeSeries::Point;
+  const std::vector<Point> points = timeline.Points();
+  return std::format(
+      "{{\"width_s\":{},\"ok\":{},\"late\":{},\"rejected\":{},\"failed\":{},\"p50_ms\":{},\"p99_ms\":{},\"max_ms\":{}}}",
+      Ms(timeline.width()) / 1e3, ListJson(points, [](const Point& p) { return p.counts.ok; }),
+      ListJson(points, [](const Point& p) { return p.counts.late; }),
+      ListJson(points, [](const Point& p) { return p.counts.rejected; }),
+      ListJson(points, [](const Point& p) { return p.counts.failed; }),
+      ListJson(points, [](const Point& p) { return Ms(p.p50); }), ListJson(points, [](const Point& p) { return Ms(p.p99); }),
+      ListJson(points, [](const Point& p) { return Ms(p.max); }));
+}
+
+// [latency in ms, percent of the answered requests that took no longer], denser towards the end.
+std::string DistributionJson(const LatencyHistogram& histogram) {
+  if (histogram.count() == 0) return "[]";
+  std::string text = "[";
+  const auto add = [&](double percent) {
+    if (text.size() > 1) text += ',';
+    std::format_to(std::back_inserter(text), "[{},{}]", Ms(histogram.Percentile(percent)), percent);
+  };
+  for (int percent = 0; percent < 99; ++percent) add(percent);
+  for (int tenth = 990; tenth < 999; ++tenth) add(tenth / 10.0);
+  for (int hundredth = 9990; hundredth <= 9999; ++hundredth) add(hundredth / 100.0);
+  add(100);
+  return text + "]";
+}
+
 std::string ModelJson(const ModelReport& model) {
   std::string failures;
   for (const auto& [reason, count] : model.failures) {
@@ -28,22 +75,30 @@ std::string ModelJson(const ModelReport& model) {
   return std::format(
       "{{\"model\":{},\"loop\":\"{}\",\"slo_ms\":{},\"scheduled\":{},\"ok\":{},\"late\":{},\"rejected\":{},"
       "\"failed\":{},\"failures\":{{{}}},\"offered_rate\":{},\"achieved_rate\":{},\"goodput\":{},\"attainment\":{},"
-      "\"latency\":{},\"rejection_latency\":{}}}",
+      "\"latency\":{},\"rejection_latency\":{},\"timeline\":{},\"distribution\":{}}}",
       JsonString(model.model), model.open_loop ? "open" : "closed",
       model.slo ? std::format("{}", Ms(*model.slo)) : "null", model.scheduled, model.counts.ok, model.counts.late,
       model.counts.rejected, model.counts.failed, failures, model.offered_rate, model.achieved_rate, model.goodput,
-      model.attainment, LatencyJson(model.latency), LatencyJson(model.rejection_latency));
+      model.attainment, LatencyJson(model.latency), LatencyJson(model.rejection_latency), TimelineJson(model.timeline),
+      DistributionJson(model.latency));
 }
 
 }  // namespace
 
-void OutcomeCounts::Add(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::kOk: ++ok; break;
-    case Outcome::kLate: ++late; break;
-    case Outcome::kRejected: ++rejected; break;
-    case Outcome::kFailed: ++failed; break;
+std::vector<std::string> GeneratorProblems(const GeneratorHealth& health,
+                                           std::optional<std::chrono::nanoseconds> tightest_slo) {
+  std::vector<std::string> problems;
+  std::chrono::nanoseconds bound = kMaxSendLag;
+  if (tightest_slo) bound = std::max(bound, *tightest_slo / kSloSharesOfLag);
+  if (const auto lag = health.send_lag.Percentile(99); lag > bound) {
+    problems.push_back(
+        std::format("requests were sent late: p99 of the lag is {:.2f} ms, at most {:.2f} ms is allowed", Ms(lag), Ms(bound)));
   }
+  if (health.cpu_share > kMaxCpuShare) {
+    problems.push_back(std::format("the generator's thread was busy for {:.0f} % of the time, at most {:.0f} % is allowed",
+                                   100 * health.cpu_share, 100 * kMaxCpuShare));
+  }
+  return problems;
 }
 
 std::chrono::nanoseconds LatencyOf(const RequestRecord& record, bool open_loop) {

@@ -8,24 +8,11 @@
 #include <vector>
 
 #include "loadgen/latency_histogram.h"
+#include "loadgen/outcome.h"
+#include "loadgen/time_series.h"
 #include "loadgen/transport.h"
 
 namespace tandem::loadgen {
-
-// What a request came to; each is counted once.
-enum class Outcome : std::uint8_t {
-  kOk,        // Answered within the SLO, or without one.
-  kLate,      // Answered, but after the SLO.
-  kRejected,  // 503 or 429.
-  kFailed,    // Any other answer, or none.
-};
-
-struct OutcomeCounts {
-  std::uint64_t ok = 0, late = 0, rejected = 0, failed = 0;
-
-  [[nodiscard]] std::uint64_t total() const { return ok + late + rejected + failed; }
-  void Add(Outcome outcome);
-};
 
 // One model's part of a run. Only requests scheduled after the warm-up count.
 struct ModelReport {
@@ -36,6 +23,7 @@ struct ModelReport {
   std::map<std::string, std::uint64_t> failures;  // By reason: "HTTP 400", "timed out", …
   LatencyHistogram latency;                       // Of answered requests, ok and late.
   LatencyHistogram rejection_latency;
+  TimeSeries timeline;          // From the end of the warm-up on.
   std::uint64_t scheduled = 0;  // In the measured time; in a stopped run more than counts.total().
   double offered_rate = 0;      // Scheduled requests per second.
   double achieved_rate = 0;     // Answers per second of the measured time; those that came later do not count.
@@ -56,6 +44,11 @@ struct LoadReport {
   std::vector<ModelReport> models;
   GeneratorHealth health;
 };
+
+// Why the figures of a run say more about the generator than about the server; empty when they do not. `tightest_slo` is
+// the shortest bound that they are held against.
+[[nodiscard]] std::vector<std::string> GeneratorProblems(const GeneratorHealth& health,
+                                                         std::optional<std::chrono::nanoseconds> tightest_slo);
 
 // Latency as counted in this kind of loop.
 [[nodiscard]] std::chrono::nanoseconds LatencyOf(const RequestRecord& record, bool open_loop);

@@ -169,6 +169,7 @@ void LoadRun::Account(const RequestRecord& record) {
   if (record.scheduled < start_ + spec_.warmup) return;
 
   model.counts.Add(outcome);
+  model.timeline.Record(record.scheduled - start_ - spec_.warmup, outcome, latency);
   if (answered) model.latency.Record(latency);
   if (outcome == Outcome::kRejected) model.rejection_latency.Record(latency);
   if (outcome == Outcome::kFailed) {

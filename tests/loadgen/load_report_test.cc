@@ -48,6 +48,47 @@ TEST(LoadReportJson, HasEveryFigureUnderAStableName) {
   EXPECT_TRUE(json["generator"]["send_lag"].isMember("p99_ms"));
 }
 
+TEST(LoadReportJson, ShowsTheRunAlongItsTimeAndTheDistribution) {
+  ModelReport model;
+  for (int i = 1; i <= 100; ++i) {
+    model.latency.Record(i * 1ms);
+    model.timeline.Record(i * 10ms, i > 95 ? Outcome::kLate : Outcome::kOk, i * 1ms);
+  }
+  LoadReport report;
+  report.models.push_back(std::move(model));
+  const Json::Value json = Parse(LoadReportJson(report));
+  const Json::Value& timeline = json["models"][0]["timeline"];
+  EXPECT_EQ(timeline["width_s"].asDouble(), 0.1);
+  for (const char* name : {"ok", "late", "rejected", "failed", "p50_ms", "p99_ms", "max_ms"}) {
+    EXPECT_EQ(timeline[name].size(), 11u) << name;
+  }
+  EXPECT_EQ(timeline["ok"][0].asInt(), 9);
+  EXPECT_EQ(timeline["late"][10].asInt(), 1);
+  const Json::Value& distribution = json["models"][0]["distribution"];
+  double last = 0;
+  for (const Json::Value& point : distribution) {
+    EXPECT_GE(point[0].asDouble(), last);
+    last = point[0].asDouble();
+  }
+  EXPECT_EQ(distribution[distribution.size() - 1][0].asDouble(), 100);
+  EXPECT_EQ(distribution[distribution.size() - 1][1].asDouble(), 100);
+}
+
+TEST(GeneratorProblems, NamesWhatMakesARunInvalid) {
+  GeneratorHealth health;
+  health.send_lag.Record(500us, 1000);
+  health.cpu_share = 0.5;
+  EXPECT_TRUE(GeneratorProblems(health, 10ms).empty());
+  health.send_lag.Record(3ms, 20);
+  ASSERT_EQ(GeneratorProblems(health, 10ms).size(), 1u);
+  EXPECT_NE(GeneratorProblems(health, 10ms)[0].find("3.00 ms"), std::string::npos);
+  // A twentieth of a generous SLO does not decide about it.
+  EXPECT_TRUE(GeneratorProblems(health, 100ms).empty());
+  EXPECT_EQ(GeneratorProblems(health, std::nullopt).size(), 1u);
+  health.cpu_share = 0.97;
+  EXPECT_EQ(GeneratorProblems(health, 10ms).size(), 2u);
+}
+
 TEST(OutcomeOf, AnAnswerIsLateOnlyBeyondTheSlo) {
   const RequestRecord answered{.status = 200};
   EXPECT_EQ(OutcomeOf(answered, 20ms, 20ms), Outcome::kOk);
