@@ -66,7 +66,9 @@ std::string DistributionJson(const LatencyHistogram& histogram) {
   return text + "]";
 }
 
-std::string ModelJson(const ModelReport& model) {
+}  // namespace
+
+std::string ModelReportJson(const ModelReport& model) {
   std::string failures;
   for (const auto& [reason, count] : model.failures) {
     if (!failures.empty()) failures += ',';
@@ -83,7 +85,10 @@ std::string ModelJson(const ModelReport& model) {
       DistributionJson(model.latency));
 }
 
-}  // namespace
+std::string GeneratorJson(const GeneratorHealth& health) {
+  return std::format("{{\"send_lag\":{},\"queued\":{},\"cpu_share\":{}}}", LatencyJson(health.send_lag), health.queued,
+                     health.cpu_share);
+}
 
 std::vector<std::string> GeneratorProblems(const GeneratorHealth& health,
                                            std::optional<std::chrono::nanoseconds> tightest_slo) {
@@ -118,13 +123,10 @@ std::string LoadReportJson(const LoadReport& report) {
   std::string models;
   for (const ModelReport& model : report.models) {
     if (!models.empty()) models += ',';
-    models += ModelJson(model);
+    models += ModelReportJson(model);
   }
-  return std::format(
-      "{{\"measured_s\":{},\"partial\":{},\"models\":[{}],\"generator\":{{\"send_lag\":{},\"queued\":{},"
-      "\"cpu_share\":{}}}}}",
-      Ms(report.measured) / 1e3, report.partial, models, LatencyJson(report.health.send_lag), report.health.queued,
-      report.health.cpu_share);
+  return std::format("{{\"measured_s\":{},\"partial\":{},\"models\":[{}],\"generator\":{}}}", Ms(report.measured) / 1e3,
+                     report.partial, models, GeneratorJson(report.health));
 }
 
 }  // namespace tandem::loadgen

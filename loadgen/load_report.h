@@ -55,7 +55,9 @@ struct LoadReport {
 [[nodiscard]] Outcome OutcomeOf(const RequestRecord& record, std::chrono::nanoseconds latency,
                                 std::optional<std::chrono::nanoseconds> slo);
 
-// The report as one JSON object; times in milliseconds.
+// JSON objects; times in milliseconds unless a name says otherwise.
+[[nodiscard]] std::string ModelReportJson(const ModelReport& model);
+[[nodiscard]] std::string GeneratorJson(const GeneratorHealth& health);
 [[nodiscard]] std::string LoadReportJson(const LoadReport& report);
 
 }  // namespace tandem::loadgen

@@ -165,8 +165,11 @@ void LoadRun::Account(const RequestRecord& record) {
     stream.arrivals->Completed(record.done - start_ + (lost ? kPauseAfterLoss : nanoseconds(0)));
     if (!stream.next) stream.next = stream.arrivals->Next();
   }
-  if (hooks_.on_record) hooks_.on_record(record);
-  if (record.scheduled < start_ + spec_.warmup) return;
+  const bool warmup = record.scheduled < start_ + spec_.warmup;
+  if (hooks_.on_request) {
+    hooks_.on_request({.record = record, .start = start_, .warmup = warmup, .outcome = outcome, .latency = latency});
+  }
+  if (warmup) return;
 
   model.counts.Add(outcome);
   model.timeline.Record(record.scheduled - start_ - spec_.warmup, outcome, latency);

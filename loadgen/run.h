@@ -51,9 +51,19 @@ struct LoadProgress {
   std::vector<ModelProgress> models;  // As in the spec.
 };
 
+// A request that has come to an outcome.
+struct JudgedRequest {
+  const RequestRecord& record;
+  MonotonicTime start;  // Of the run, warm-up included.
+  bool warmup = false;  // It was due in the warm-up and counts in no figure.
+  Outcome outcome = Outcome::kOk;
+  std::chrono::nanoseconds latency{0};
+};
+
+// Called on the generator's thread: they must be short.
 struct LoadHooks {
-  std::function<void(const LoadProgress&)> on_progress;  // On the generator's thread: must be short.
-  std::function<void(const RequestRecord&)> on_record;   // Every request, warm-up included.
+  std::function<void(const LoadProgress&)> on_progress;
+  std::function<void(const JudgedRequest&)> on_request;  // Every one.
   const std::atomic<bool>* stop = nullptr;               // Borrowed; ends the run early when true.
 };
 

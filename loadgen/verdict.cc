@@ -4,6 +4,7 @@
 #include <cmath>
 #include <format>
 
+#include "api/wire/json_text.h"
 #include "loadgen/binomial_tail.h"
 
 namespace tandem::loadgen {
@@ -196,9 +197,9 @@ std::string VerdictText(const Verdict& verdict) {
 std::string VerdictJson(const Verdict& verdict) {
   const bool open = verdict.kind == VerdictKind::kInconclusive;
   return std::format(
-      "{{\"verdict\":\"{}\",\"percentile\":{},\"confidence\":{},\"bound_ms\":{},\"offered\":{},\"over\":{},"
+      "{{\"result\":\"{}\",\"text\":{},\"percentile\":{},\"confidence\":{},\"bound_ms\":{},\"offered\":{},\"over\":{},"
       "\"more_without_a_miss\":{},\"total_at_this_share\":{}}}",
-      VerdictName(verdict.kind), verdict.target.percentile, verdict.target.confidence, Ms(verdict.target.bound),
+      VerdictName(verdict.kind), JsonString(VerdictText(verdict)), verdict.target.percentile, verdict.target.confidence, Ms(verdict.target.bound),
       verdict.offered, verdict.over, open ? std::to_string(verdict.more_without_a_miss) : "null",
       verdict.total_at_this_share ? std::to_string(*verdict.total_at_this_share) : "null");
 }

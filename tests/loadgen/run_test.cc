@@ -128,7 +128,7 @@ TEST(DriveLoad, DoesNotCountTheWarmUp) {
   spec.warmup = 2s;
   server.stall_to = 1900ms;  // All within the warm-up.
   int records = 0;
-  const auto report = DriveLoad(spec, server, clock, {.on_record = [&](const RequestRecord&) { ++records; }});
+  const auto report = DriveLoad(spec, server, clock, {.on_request = [&](const JudgedRequest&) { ++records; }});
   ASSERT_TRUE(report);
   EXPECT_EQ(records, 300);
   EXPECT_EQ(report->models[0].scheduled, 100U);

@@ -179,7 +179,7 @@ TEST(VerdictJson, HasEveryFigureUnderAStableName) {
     return value;
   };
   const Json::Value pass = parse(VerdictJson(Judge(kTarget, 3000, 12).value()));
-  EXPECT_EQ(pass["verdict"].asString(), "pass");
+  EXPECT_EQ(pass["result"].asString(), "pass");
   EXPECT_EQ(pass["percentile"].asDouble(), 99);
   EXPECT_EQ(pass["confidence"].asDouble(), 0.99);
   EXPECT_EQ(pass["bound_ms"].asDouble(), 100);
@@ -188,7 +188,7 @@ TEST(VerdictJson, HasEveryFigureUnderAStableName) {
   EXPECT_TRUE(pass["more_without_a_miss"].isNull());
   EXPECT_TRUE(pass["total_at_this_share"].isNull());
   const Json::Value open = parse(VerdictJson(Judge(kTarget, 100, 0).value()));
-  EXPECT_EQ(open["verdict"].asString(), "inconclusive");
+  EXPECT_EQ(open["result"].asString(), "inconclusive");
   EXPECT_EQ(open["more_without_a_miss"].asInt(), 359);
   EXPECT_EQ(open["total_at_this_share"].asInt(), 459);
 }

@@ -1,0 +1,10 @@
+#pragma once
+
+#include <string_view>
+
+namespace tandem::loadgen {
+
+// report_page.html, with @REPORT@ where the JSON of a run goes.
+[[nodiscard]] std::string_view ReportPage();
+
+}  // namespace tandem::loadgen
