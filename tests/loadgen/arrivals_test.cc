@@ -58,6 +58,14 @@ TEST(PoissonArrivals, AreTheSameForTheSameSeedAndDifferForAnother) {
   EXPECT_NE(gaps, Gaps(**c, 100));
 }
 
+TEST(PoissonArrivals, OfASeedAreTheSameInEveryRelease) {
+  auto arrivals = MakeArrivals(ArrivalSpec::Poisson(100), 1);
+  ASSERT_TRUE(arrivals);
+  EXPECT_EQ((*arrivals)->Next(), nanoseconds(1'437'279));
+  EXPECT_EQ((*arrivals)->Next(), nanoseconds(2'903'816));
+  EXPECT_EQ((*arrivals)->Next(), nanoseconds(8'904'300));
+}
+
 TEST(ConstantArrivals, DoNotDriftOverAMillionRequests) {
   auto arrivals = MakeArrivals(ArrivalSpec::Constant(3), 1);
   ASSERT_TRUE(arrivals);
