@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "api/base/result.h"
+#include "loadgen/arrival_spec.h"
 
 namespace tandem::loadgen {
 
@@ -16,7 +17,7 @@ class ArrivalProcess {
   virtual ~ArrivalProcess() = default;
 
   // The time of the next arrival, never before the one returned last. Nothing when it depends on a request that is
-  // still under way.
+  // still under way; in an open loop, when no more will come.
   [[nodiscard]] virtual std::optional<std::chrono::nanoseconds> Next() = 0;
 
   // A request was finished; `free_at` is when the user behind it is free again.
@@ -27,22 +28,9 @@ class ArrivalProcess {
   [[nodiscard]] virtual bool open_loop() const { return true; }
 };
 
-enum class ArrivalKind : std::uint8_t { kPoisson, kConstant, kClosed };
-
-struct ArrivalSpec {
-  ArrivalKind kind = ArrivalKind::kPoisson;
-  double rate = 0;  // Requests per second; open loops only.
-  int users = 0;    // Closed loop only.
-
-  [[nodiscard]] static ArrivalSpec Poisson(double rate) { return {.kind = ArrivalKind::kPoisson, .rate = rate}; }
-  [[nodiscard]] static ArrivalSpec Constant(double rate) { return {.kind = ArrivalKind::kConstant, .rate = rate}; }
-  [[nodiscard]] static ArrivalSpec Closed(int users) { return {.kind = ArrivalKind::kClosed, .users = users}; }
-};
-
-inline constexpr double kMaxRate = 1e7;
-inline constexpr int kMaxUsers = 100'000;
-
-// `seed` matters only to random kinds. A rate or a number of users that makes no sense is kInvalidArgument.
-[[nodiscard]] Result<std::unique_ptr<ArrivalProcess>> MakeArrivals(const ArrivalSpec& spec, std::uint64_t seed);
+// `seed` matters only to random kinds, `run` (warm-up included) only to a ramp that goes over the whole run. A spec
+// that makes no sense is kInvalidArgument.
+[[nodiscard]] Result<std::unique_ptr<ArrivalProcess>> MakeArrivals(
+    const ArrivalSpec& spec, std::uint64_t seed, std::optional<std::chrono::nanoseconds> run = std::nullopt);
 
 }  // namespace tandem::loadgen

@@ -84,11 +84,12 @@ Status LoadRun::Prepare() {
   if (spec_.duration <= nanoseconds(0)) return Invalid("the duration must be above 0");
   if (spec_.warmup < nanoseconds(0)) return Invalid("the warm-up must not be below 0");
   if (spec_.progress_interval <= nanoseconds(0)) return Invalid("the progress interval must be above 0");
+  end_ = spec_.warmup + spec_.duration;
   std::uint64_t seed = spec_.seed;
   for (const ModelLoad& model : spec_.models) {
     if (model.slo && *model.slo <= nanoseconds(0)) return Invalid("the SLO of '{}' must be above 0", model.model);
     // Each model draws from its own sequence, so that another one in the mix does not change it.
-    TANDEM_ASSIGN(auto arrivals, MakeArrivals(model.arrivals, seed++));
+    TANDEM_ASSIGN(auto arrivals, MakeArrivals(model.arrivals, seed++, end_));
     ModelReport report;
     report.model = model.model;
     report.slo = model.slo;
@@ -99,7 +100,6 @@ Status LoadRun::Prepare() {
     stream.arrivals = std::move(arrivals);
     streams_.push_back(std::move(stream));
   }
-  end_ = spec_.warmup + spec_.duration;
   return {};
 }
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <signal.h>
@@ -68,7 +69,7 @@ Result<loadgen::ModelLoad> LoadOn(const Sample& sample, int port, loadgen::Arriv
                                   std::optional<nanoseconds> slo) {
   loadgen::InferRequestOptions options{.port = port, .model = sample.name};
   if (slo) options.headers.emplace_back("X-SLO-Ms", std::format("{}", Ms(*slo)));
-  loadgen::ModelLoad load{.model = sample.name, .request = {}, .arrivals = arrivals, .slo = slo};
+  loadgen::ModelLoad load{.model = sample.name, .request = {}, .arrivals = std::move(arrivals), .slo = slo};
   TANDEM_ASSIGN(load.request, loadgen::BuildInferRequest(options, sample.inputs));
   return load;
 }

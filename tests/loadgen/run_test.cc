@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -65,7 +66,7 @@ class SimulatedServer final : public Transport {
 
 LoadSpec OneModel(ArrivalSpec arrivals, nanoseconds duration, std::optional<nanoseconds> slo = std::nullopt) {
   LoadSpec spec;
-  spec.models.push_back({.model = "m", .request = {}, .arrivals = arrivals, .slo = slo});
+  spec.models.push_back({.model = "m", .request = {}, .arrivals = std::move(arrivals), .slo = slo});
   spec.duration = duration;
   spec.request_timeout = 1h;  // On a busy machine nothing may time out.
   return spec;
