@@ -58,7 +58,7 @@ struct ArrivalSpec {
 
 inline constexpr double kMaxRate = 1e7;
 inline constexpr int kMaxUsers = 100'000;
-// Of a ramp, a step, a period, the mean of a phase.
+// Of a ramp, a step, a period, the mean of a phase; the latest time of a trace.
 inline constexpr double kMinSeconds = 1e-3;
 inline constexpr double kMaxSeconds = 1e7;
 inline constexpr std::size_t kMaxSteps = 10'000;
