@@ -1,6 +1,7 @@
 #include "loadgen/run.h"
 
 #include <algorithm>
+#include <cmath>
 #include <deque>
 #include <string>
 #include <utility>
@@ -9,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "loadgen/infer_request_bytes.h"
+#include "loadgen/trace_file.h"
 #include "tests/loadgen/scripted_server.h"
 
 namespace tandem::loadgen {
@@ -134,6 +136,44 @@ TEST(DriveLoad, DoesNotCountTheWarmUp) {
   EXPECT_EQ(records, 300);
   EXPECT_EQ(report->models[0].scheduled, 100U);
   EXPECT_EQ(report->models[0].counts.total(), 100U);
+}
+
+TEST(DriveLoad, ReplaysATraceModelByModelAndStaysToTheEndOfTheRun) {
+  FakeClock clock;
+  SimulatedServer server(clock);
+  const auto trace = ParseTrace("time_s,model,size\n0,a,1\n0.5,b,1\n0.5,a,1\n1.25,b,1\n7,a,1\n", "t.csv");
+  ASSERT_TRUE(trace);
+  LoadSpec spec;
+  for (const auto& stream : trace->streams) {
+    spec.models.push_back(
+        {.model = stream->model, .request = {}, .arrivals = ArrivalSpec::Replay(stream), .slo = std::nullopt});
+  }
+  spec.duration = 5s;
+  const MonotonicTime start = clock.Now();
+  std::vector<std::pair<std::size_t, nanoseconds>> sent;
+  const auto report = DriveLoad(spec, server, clock, {.on_record = [&](const RequestRecord& record) {
+                                  sent.emplace_back(record.request, record.scheduled - start);
+                                }});
+  ASSERT_TRUE(report);
+  std::ranges::sort(sent);
+  // What is due after the end of the run is not sent.
+  EXPECT_EQ(sent, (std::vector<std::pair<std::size_t, nanoseconds>>{{0, 0ms}, {0, 500ms}, {1, 500ms}, {1, 1250ms}}));
+  EXPECT_EQ(report->models[0].scheduled, 2U);
+  EXPECT_EQ(report->models[1].scheduled, 2U);
+  EXPECT_EQ(report->measured, 5s);
+  EXPECT_FALSE(report->partial);
+}
+
+TEST(DriveLoad, ARampWithoutATimeOfItsOwnGoesOverTheWarmUpAndTheMeasuredTime) {
+  FakeClock clock;
+  SimulatedServer server(clock);
+  server.service = 1us;
+  LoadSpec spec = OneModel(ArrivalSpec::Ramp({.from = 0, .to = 1000, .over_s = {}}), 10s);
+  spec.warmup = 10s;
+  const auto report = DriveLoad(spec, server, clock);
+  ASSERT_TRUE(report);
+  // Three quarters of 10,000.
+  EXPECT_NEAR(static_cast<double>(report->models[0].scheduled), 7500, 5 * std::sqrt(7500));
 }
 
 TEST(DriveLoad, TellsRejectedFromFailed) {
