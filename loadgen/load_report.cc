@@ -42,12 +42,14 @@ std::string TimelineJson(const TimeSeries& timeline) {
   using Point = TimeSeries::Point;
   const std::vector<Point> points = timeline.Points();
   return std::format(
-      "{{\"width_s\":{},\"ok\":{},\"late\":{},\"rejected\":{},\"failed\":{},\"p50_ms\":{},\"p99_ms\":{},\"max_ms\":{}}}",
+      "{{\"width_s\":{},\"ok\":{},\"late\":{},\"rejected\":{},\"failed\":{},\"p50_ms\":{},\"p99_ms\":{},\"max_ms\":{}}"
+      "}",
       Ms(timeline.width()) / 1e3, ListJson(points, [](const Point& p) { return p.counts.ok; }),
       ListJson(points, [](const Point& p) { return p.counts.late; }),
       ListJson(points, [](const Point& p) { return p.counts.rejected; }),
       ListJson(points, [](const Point& p) { return p.counts.failed; }),
-      ListJson(points, [](const Point& p) { return Ms(p.p50); }), ListJson(points, [](const Point& p) { return Ms(p.p99); }),
+      ListJson(points, [](const Point& p) { return Ms(p.p50); }),
+      ListJson(points, [](const Point& p) { return Ms(p.p99); }),
       ListJson(points, [](const Point& p) { return Ms(p.max); }));
 }
 
@@ -96,12 +98,13 @@ std::vector<std::string> GeneratorProblems(const GeneratorHealth& health,
   std::chrono::nanoseconds bound = kMaxSendLag;
   if (tightest_slo) bound = std::max(bound, *tightest_slo / kSloSharesOfLag);
   if (const auto lag = health.send_lag.Percentile(99); lag > bound) {
-    problems.push_back(
-        std::format("requests were sent late: p99 of the lag is {:.2f} ms, at most {:.2f} ms is allowed", Ms(lag), Ms(bound)));
+    problems.push_back(std::format("requests were sent late: p99 of the lag is {:.2f} ms, at most {:.2f} ms is allowed",
+                                   Ms(lag), Ms(bound)));
   }
   if (health.cpu_share > kMaxCpuShare) {
-    problems.push_back(std::format("the generator's thread was busy for {:.0f} % of the time, at most {:.0f} % is allowed",
-                                   100 * health.cpu_share, 100 * kMaxCpuShare));
+    problems.push_back(
+        std::format("the generator's thread was busy for {:.0f} % of the time, at most {:.0f} % is allowed",
+                    100 * health.cpu_share, 100 * kMaxCpuShare));
   }
   return problems;
 }

@@ -45,8 +45,8 @@ struct LoadReport {
   GeneratorHealth health;
 };
 
-// Why the figures of a run say more about the generator than about the server; empty when they do not. `tightest_slo` is
-// the shortest bound that they are held against.
+// Why the figures of a run say more about the generator than about the server; empty when they do not. `tightest_slo`
+// is the shortest bound that they are held against.
 [[nodiscard]] std::vector<std::string> GeneratorProblems(const GeneratorHealth& health,
                                                          std::optional<std::chrono::nanoseconds> tightest_slo);
 

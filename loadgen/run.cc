@@ -19,6 +19,9 @@ using std::chrono::nanoseconds;
 constexpr nanoseconds kLongestWait = std::chrono::milliseconds(50);
 // Sends between two looks at the sockets, so that answers are timed while a backlog is worked off.
 constexpr int kSendsPerPoll = 64;
+// Of the timeline: fine enough to see a stall, wide enough for a percentile.
+constexpr nanoseconds kNarrowestSlot = std::chrono::milliseconds(100);
+constexpr int kSlotsOfARun = 100;
 // A closed loop against a server that refuses connections must not spin.
 constexpr nanoseconds kPauseAfterLoss = std::chrono::milliseconds(10);
 
@@ -94,6 +97,7 @@ Status LoadRun::Prepare() {
     report.model = model.model;
     report.slo = model.slo;
     report.open_loop = arrivals->open_loop();
+    report.timeline = TimeSeries(std::max(kNarrowestSlot, spec_.duration / kSlotsOfARun));
     report_.models.push_back(std::move(report));
     Stream stream;
     stream.next = arrivals->Next();

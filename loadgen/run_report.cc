@@ -27,9 +27,9 @@ double ClientMean(const LoadReport& load, const std::string& model) {
 }
 
 std::string ServerViewJson(const LoadReport& load, const ServerView& view) {
-  return std::format(
-      R"({{"model":{},"requests":{},"queue_ms":{},"compute_ms":{},"total_ms":{},"client_ms":{}}})",
-      JsonString(view.model), view.requests, view.queue_ms, view.compute_ms, view.total_ms, ClientMean(load, view.model));
+  return std::format(R"({{"model":{},"requests":{},"queue_ms":{},"compute_ms":{},"total_ms":{},"client_ms":{}}})",
+                     JsonString(view.model), view.requests, view.queue_ms, view.compute_ms, view.total_ms,
+                     ClientMean(load, view.model));
 }
 
 }  // namespace

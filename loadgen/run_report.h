@@ -37,7 +37,8 @@ struct RunReport {
 // Judges every model that has an SLO, and the generator.
 [[nodiscard]] Result<RunReport> JudgeRun(LoadReport load, double percentile, double confidence);
 
-// Invalid comes before all else: figures that are not the server's are no verdict about it. Then the worst of the models.
+// Invalid comes before all else: figures that are not the server's are no verdict about it. Then the worst of the
+// models.
 [[nodiscard]] RunResult ResultOf(const RunReport& report);
 
 // One JSON object: docs/load-generator.md says what stands in it.

@@ -28,7 +28,8 @@ Result<Target> ParseTarget(std::string_view url) {
     rest.remove_prefix(colon + 3);
   }
   if (rest.ends_with('/')) rest.remove_suffix(1);
-  if (rest.find_first_of("/?#@ \t\r\n") != std::string_view::npos) return BadUrl(url, "names more than a host and a port");
+  if (rest.find_first_of("/?#@ \t\r\n") != std::string_view::npos)
+    return BadUrl(url, "names more than a host and a port");
   Target target;
   std::string_view port;
   bool has_port = false;
@@ -61,11 +62,10 @@ Result<Fetched> Fetch(const Target& target, const std::string& path, std::chrono
   request.keep_body = true;
   std::vector<HttpRequest> requests;
   requests.push_back(std::move(request));
-  TANDEM_ASSIGN(const auto transport, HttpTransport::Create({.host = target.host,
-                                                             .port = target.port,
-                                                             .max_connections = 1,
-                                                             .request_timeout = timeout},
-                                                            std::move(requests), clock));
+  TANDEM_ASSIGN(const auto transport,
+                HttpTransport::Create(
+                    {.host = target.host, .port = target.port, .max_connections = 1, .request_timeout = timeout},
+                    std::move(requests), clock));
   transport->Send(0, clock.Now());
   std::vector<RequestRecord> finished;
   while (finished.empty()) transport->Poll(clock.Now() + timeout, finished);

@@ -200,8 +200,9 @@ std::string VerdictJson(const Verdict& verdict) {
   return std::format(
       "{{\"result\":\"{}\",\"text\":{},\"percentile\":{},\"confidence\":{},\"bound_ms\":{},\"offered\":{},\"over\":{},"
       "\"more_without_a_miss\":{},\"total_at_this_share\":{}}}",
-      VerdictName(verdict.kind), JsonString(VerdictText(verdict)), verdict.target.percentile, verdict.target.confidence, Ms(verdict.target.bound),
-      verdict.offered, verdict.over, open ? std::to_string(verdict.more_without_a_miss) : "null",
+      VerdictName(verdict.kind), JsonString(VerdictText(verdict)), verdict.target.percentile, verdict.target.confidence,
+      Ms(verdict.target.bound), verdict.offered, verdict.over,
+      open ? std::to_string(verdict.more_without_a_miss) : "null",
       verdict.total_at_this_share ? std::to_string(*verdict.total_at_this_share) : "null");
 }
 

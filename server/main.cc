@@ -21,6 +21,7 @@ int main(int argc, char** argv) {
   AddDemoCommand(app, exit_code);
   AddModelsCommand(app, exit_code);
   AddInferCommand(app, exit_code);
+  AddLoadgenCommand(app, exit_code);
   AddDoctorCommand(app, exit_code);
   AddVersionCommand(app, exit_code);
   try {

@@ -1,6 +1,5 @@
 #include "server/cli/demo_view.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <format>
 
@@ -9,40 +8,22 @@
 #include <ftxui/screen/screen.hpp>
 #include <unistd.h>
 
+#include "server/cli/plain_table.h"
+
 namespace tandem::cli {
 namespace {
-
-using loadgen::LatencyHistogram;
 
 double Ms(std::chrono::nanoseconds t) {
   return std::chrono::duration<double, std::milli>(t).count();
 }
 
-using Rows = std::vector<std::vector<std::string>>;
-
-ftxui::Element MakeTable(Rows rows) {
+ftxui::Element MakeTable(TableRows rows) {
   ftxui::Table table(std::move(rows));
   table.SelectAll().Border(ftxui::LIGHT);
   table.SelectAll().SeparatorVertical(ftxui::LIGHT);
   table.SelectRow(0).Decorate(ftxui::bold);
   table.SelectRow(0).Border(ftxui::LIGHT);
   return table.Render();
-}
-
-// Columns as wide as their widest cell; for a pipe, and for what may be wider than the terminal.
-std::string PlainTable(const Rows& rows) {
-  std::vector<std::size_t> widths(rows[0].size(), 0);
-  for (const auto& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  std::string text;
-  for (const auto& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      text += i == 0 ? std::format("{:<{}}", row[i], widths[i]) : std::format("  {:>{}}", row[i], widths[i]);
-    }
-    text += '\n';
-  }
-  return text;
 }
 
 }  // namespace
@@ -62,7 +43,7 @@ void DemoView::Update(const loadgen::LoadProgress& progress) {
     std::fflush(stdout);
     return;
   }
-  Rows rows = {{" model ", " req/s ", " p50 ms ", " p99 ms ", " late ", " refused "}};
+  TableRows rows = {{" model ", " req/s ", " p50 ms ", " p99 ms ", " late ", " refused "}};
   for (std::size_t i = 0; i < models_.size(); ++i) {
     const loadgen::ModelProgress& m = progress.models[i];
     rows.push_back({std::format(" {} ", models_[i]), std::format("{:6.0f} ", m.rate),
@@ -80,7 +61,8 @@ void DemoView::Update(const loadgen::LoadProgress& progress) {
 }
 
 void DemoView::Summarize(const loadgen::LoadReport& report) {
-  Rows rows = {{"model", "answered", "req/s", "p50 ms", "p99 ms", "SLO ms", "in time", "late", "refused", "failed"}};
+  TableRows rows = {
+      {"model", "answered", "req/s", "p50 ms", "p99 ms", "SLO ms", "in time", "late", "refused", "failed"}};
   for (const loadgen::ModelReport& m : report.models) {
     rows.push_back({m.model, std::to_string(m.counts.ok + m.counts.late), std::format("{:.1f}", m.achieved_rate),
                     std::format("{:.1f}", Ms(m.latency.Percentile(50))),

@@ -35,10 +35,8 @@ TEST_F(RequestCsvTest, HasALineForEveryRequest) {
                                .status = 200,
                                .bytes = 42};
   (*csv)->Add({.record = answered, .start = start_, .outcome = Outcome::kLate, .latency = 5ms});
-  const RequestRecord lost{.request = 1,
-                           .scheduled = start_ + 2s,
-                           .done = start_ + 2s,
-                           .outcome = TransportOutcome::kConnectFailed};
+  const RequestRecord lost{
+      .request = 1, .scheduled = start_ + 2s, .done = start_ + 2s, .outcome = TransportOutcome::kConnectFailed};
   (*csv)->Add({.record = lost, .start = start_, .warmup = true, .outcome = Outcome::kFailed, .latency = 0ms});
   ASSERT_TRUE((*csv)->Close());
   EXPECT_EQ(Read(file_),

@@ -13,15 +13,16 @@ nv_inference_request_duration_us{model="a",version="1"} 1000
 nv_inference_queue_duration_us{model="a",version="1"} 100
 )";
 
-constexpr std::string_view kAfter = "nv_inference_request_success{version=\"1\" , model=\"a\",} 30 1700000000\r\n"
-                                    "nv_inference_request_success{model=\"a\",version=\"2\"} 5\n"
-                                    "nv_inference_request_duration_us{model=\"a\"} 61000\n"
-                                    "nv_inference_queue_duration_us{model=\"a\"} 10100\n"
-                                    "nv_inference_compute_input_duration_us{model=\"a\"} 1000\n"
-                                    "nv_inference_compute_infer_duration_us{model=\"a\"} 4e4\n"
-                                    "nv_inference_compute_output_duration_us{model=\"a\"} 2000\n"
-                                    "tandem_request_latency_seconds_bucket{le=\"+Inf\"} +Inf\n"
-                                    "process_open_fds 12";
+constexpr std::string_view kAfter =
+    "nv_inference_request_success{version=\"1\" , model=\"a\",} 30 1700000000\r\n"
+    "nv_inference_request_success{model=\"a\",version=\"2\"} 5\n"
+    "nv_inference_request_duration_us{model=\"a\"} 61000\n"
+    "nv_inference_queue_duration_us{model=\"a\"} 10100\n"
+    "nv_inference_compute_input_duration_us{model=\"a\"} 1000\n"
+    "nv_inference_compute_infer_duration_us{model=\"a\"} 4e4\n"
+    "nv_inference_compute_output_duration_us{model=\"a\"} 2000\n"
+    "tandem_request_latency_seconds_bucket{le=\"+Inf\"} +Inf\n"
+    "process_open_fds 12";
 
 TEST(ServerMetrics, MeansAreThoseOfTheTimeBetweenTwoReadings) {
   const auto before = ParseServerMetrics(kBefore);
@@ -56,8 +57,8 @@ TEST(ServerMetrics, OtherServersHaveOtherMetrics) {
 }
 
 TEST(ServerMetrics, SaysWhichLineIsNone) {
-  for (const char* text : {"<html>", "name", "name{", "name{a}", "name{a=}", "name{a=\"x} 1", "name{a=\"x\\", "name 1x", "name{a=\"x\"}",
-                           "name x", "{a=\"b\"} 1"}) {
+  for (const char* text : {"<html>", "name", "name{", "name{a}", "name{a=}", "name{a=\"x} 1", "name{a=\"x\\", "name 1x",
+                           "name{a=\"x\"}", "name x", "{a=\"b\"} 1"}) {
     const auto metrics = ParseServerMetrics(std::string("ok 1\n") + text);
     ASSERT_FALSE(metrics) << text;
     EXPECT_NE(metrics.error().message.find("line 2"), std::string::npos) << metrics.error().message;

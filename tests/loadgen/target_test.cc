@@ -20,8 +20,9 @@ TEST(ParseTarget, TakesWhatPeopleWrite) {
 }
 
 TEST(ParseTarget, RefusesAllElseAndNamesIt) {
-  for (const char* url : {"", "http://", "http://:80", "ftp://x", "http://x:0", "http://x:65536", "http://x:8a", "http://x:",
-                          "http://x/v2", "http://x?a", "http://u@x", "http://[::1", "http://[::1]x", "http://a b"}) {
+  for (const char* url :
+       {"", "http://", "http://:80", "ftp://x", "http://x:0", "http://x:65536", "http://x:8a",
+        "http://x:", "http://x/v2", "http://x?a", "http://u@x", "http://[::1", "http://[::1]x", "http://a b"}) {
     const auto target = ParseTarget(url);
     ASSERT_FALSE(target) << url;
     EXPECT_NE(target.error().message.find(url), std::string::npos) << target.error().message;

@@ -9,7 +9,8 @@ using namespace std::chrono_literals;
 using std::chrono::nanoseconds;
 
 void ExpectNear(nanoseconds got, nanoseconds want) {
-  EXPECT_NEAR(static_cast<double>(got.count()), static_cast<double>(want.count()), static_cast<double>(want.count()) / 50);
+  EXPECT_NEAR(static_cast<double>(got.count()), static_cast<double>(want.count()),
+              static_cast<double>(want.count()) / 50);
 }
 
 TEST(TimeSeries, PutsRequestsWhereTheyWereDue) {

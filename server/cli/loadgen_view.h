@@ -1,0 +1,24 @@
+#pragma once
+
+#include "loadgen/run.h"
+#include "loadgen/run_report.h"
+
+namespace tandem::cli {
+
+// Shows a run of `tandem loadgen` on standard output: one line that changes on a terminal, a line an interval in a
+// pipe, and at the end a table with the verdict. Used by one thread at a time.
+class LoadgenView {
+ public:
+  LoadgenView();
+
+  void Update(const loadgen::LoadProgress& progress);
+  // Ends the line that changes, if there is one.
+  void EndLine();
+  void Summarize(const loadgen::RunReport& report);
+
+ private:
+  const bool terminal_;
+  bool in_line_ = false;
+};
+
+}  // namespace tandem::cli

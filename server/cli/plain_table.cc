@@ -1,0 +1,23 @@
+#include "server/cli/plain_table.h"
+
+#include <algorithm>
+#include <format>
+
+namespace tandem::cli {
+
+std::string PlainTable(const TableRows& rows) {
+  std::vector<std::size_t> widths(rows[0].size(), 0);
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      text += i == 0 ? std::format("{:<{}}", row[i], widths[i]) : std::format("  {:>{}}", row[i], widths[i]);
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+}  // namespace tandem::cli

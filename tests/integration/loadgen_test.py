@@ -1,0 +1,170 @@
+"""The load generator against a real server: what it finds, and what it says when something is wrong."""
+import csv
+import json
+import re
+import signal
+import subprocess
+
+import models
+from tandem_server import BINARY, PATIENCE, TandemTest, tandem
+
+# A bound that a loaded machine keeps, too: how fast the server is, is not the matter of a test.
+GENEROUS = ("--slo-ms", "20000")
+
+
+class Loadgen(TandemTest):
+    def setUp(self):
+        super().setUp()
+        self.repository = self.folder / "models"
+        self.repository.mkdir()
+        models.place(self.repository, "bias", models.bias())
+        models.place(self.repository, "reciprocal", models.reciprocal())
+
+    def serve(self, *flags):
+        self.server = self.start(self.repository, *flags)
+        return ("--url", f"http://{self.server.http}")
+
+    def run_load(self, *arguments, code=0):
+        done = tandem("loadgen", *arguments)
+        self.assertEqual(done.returncode, code, f"{arguments}\n{done.stdout}\n{done.stderr}")
+        return done
+
+    def begin_load(self, *arguments):
+        """A run that is under way: its first line of progress has come."""
+        process = subprocess.Popen([str(BINARY), "loadgen", *map(str, arguments)],
+                                   stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT,
+                                   text=True)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(lambda: process.poll() is None and process.kill())
+        self.assertIn("/s", process.stdout.readline())
+        return process
+
+    def finish(self, process):
+        output = process.stdout.read()
+        return process.wait(PATIENCE), output
+
+    def test_a_run_passes_and_all_its_reports_agree(self):
+        url = self.serve()
+        files = {kind: self.folder / f"report.{kind}" for kind in ("json", "csv", "html")}
+        flags = [word for kind, file in files.items() for word in (f"--{kind}", str(file))]
+        done = self.run_load("--model", "bias", "--rate", "250", "--duration", "3", "--warmup", "0.5", *GENEROUS, *flags,
+                             "--token", "secret", *url)
+        self.assertIn("PASS", done.stdout)
+        self.assertIn("as the server saw it", done.stdout)
+        report = json.loads(files["json"].read_text())
+        self.assertEqual((report["result"], report["partial"], report["problems"]), ("pass", False, []))
+        model = report["models"][0]
+        self.assertEqual(model["ok"], model["scheduled"])
+        self.assertGreaterEqual(model["scheduled"], 459)  # Fewer could not pass.
+        self.assertEqual(sum(model["timeline"]["ok"]), model["ok"])
+        self.assertEqual(report["server"].split()[0], "tandem")
+        self.assertNotIn("secret", files["json"].read_text())
+        with open(files["csv"], newline="") as file:
+            rows = list(csv.DictReader(file))
+        measured = [row for row in rows if row["warmup"] == "0"]
+        self.assertEqual(len(measured), model["scheduled"])
+        self.assertEqual({row["outcome"] for row in measured}, {"ok"})
+        for row in rows:
+            times = [float(row[name]) for name in ("scheduled_s", "sent_s", "first_byte_s", "done_s")]
+            self.assertEqual(times, sorted(times))
+        # The server counted the same requests, those of the warm-up included.
+        self.assertEqual(report["server_view"][0]["requests"], len(rows))
+        page = files["html"].read_text()
+        inside = re.search(r'<script id="report" type="application/json">(.*?)</script>', page, re.S)
+        self.assertEqual(json.loads(inside[1]), report)
+
+    def test_other_arrivals_and_json_tensors(self):
+        url = self.serve()
+        trace = self.folder / "trace.csv"
+        trace.write_text("time_s,model,size\n" + "".join(f"{i / 100},,1\n" for i in range(50)))
+        for arrivals in (("--users", "3"), ("--arrivals", "constant", "--rate", "50"),
+                         ("--arrivals", "bursty:on=200,off=0,on_s=0.1,off_s=0.1"), ("--arrivals", "ramp:from=10,to=100"),
+                         ("--arrivals", "steps:20x0.5,60x0.5"), ("--arrivals", "diurnal:mean=50,swing=1,period_s=1"),
+                         ("--arrivals", f"trace:{trace}")):
+            report = self.folder / "report.json"
+            done = tandem("loadgen", "--model", "bias", *arrivals, "--duration", "1", "--warmup", "0", "--format", "json",
+                          "--json", report, *url)
+            # On a machine that is busy itself the run is invalid, which is not the matter here.
+            self.assertIn(done.returncode, (0, 3), f"{arrivals}\n{done.stdout}\n{done.stderr}")
+            model = json.loads(report.read_text())["models"][0]
+            self.assertEqual(model["ok"], model["scheduled"], arrivals)
+            self.assertGreater(model["ok"], 0, arrivals)
+            if "trace" in arrivals[1]:
+                self.assertEqual(model["ok"], 50)
+
+    def test_too_few_requests_decide_nothing(self):
+        done = self.run_load("--model", "bias", "--rate", "20", "--duration", "1", *GENEROUS, *self.serve(), code=3)
+        self.assertRegex(done.stdout, r"INCONCLUSIVE: .*more requests")
+
+    def test_an_slo_that_nobody_keeps_fails(self):
+        url = self.serve()
+        report = self.folder / "report.json"
+        for told in ("--send-slo", "--no-send-slo"):
+            self.run_load("--model", "bias", "--rate", "100", "--duration", "1", "--slo-ms", "0.001", told, "--json", report,
+                          *url, code=1)
+            model = json.loads(report.read_text())["models"][0]
+            self.assertEqual(model["ok"], 0)
+            # A server that is told drops what is late already; one that is not computes it in vain.
+            self.assertEqual(model["rejected"] > 0, told == "--send-slo", model)
+
+    def test_the_highest_rate_that_passes_is_searched_for(self):
+        done = self.run_load("--model", "bias", "--rate", "300", "--highest-rate", "600", "--duration", "2", "--warmup", "0.2",
+                             *GENEROUS, "--find-max", *self.serve())
+        self.assertRegex(done.stdout, r"600")
+        self.assertIn("PASS", done.stdout)
+
+    def test_a_server_that_dies_fails_the_run(self):
+        report = self.folder / "report.json"
+        process = self.begin_load("--model", "bias", "--rate", "100", "--duration", "3", *GENEROUS, "--json", report,
+                                  *self.serve())
+        self.server.process.kill()
+        code, output = self.finish(process)
+        self.assertEqual(code, 1, output)
+        self.assertRegex(output, r"failed: (connection lost|could not connect)")
+        self.assertGreater(json.loads(report.read_text())["models"][0]["failed"], 0)
+
+    def test_an_interrupted_run_reports_what_it_has(self):
+        report = self.folder / "report.json"
+        process = self.begin_load("--model", "bias", "--rate", "100", "--duration", "600", *GENEROUS, "--json", report,
+                                  *self.serve())
+        process.send_signal(signal.SIGINT)
+        code, output = self.finish(process)
+        self.assertEqual(code, 3, output)
+        self.assertIn("PARTIAL", output)
+        self.assertTrue(json.loads(report.read_text())["partial"])
+
+    def test_what_cannot_be_is_told_before_any_load(self):
+        nowhere = ("--url", "http://127.0.0.1:1")
+        base = ("--model", "bias")
+        bad_trace = self.folder / "bad.csv"
+        bad_trace.write_text("time_s,model,size\n1,,1\n0.5,,1\n")
+        for arguments, word in (((), "--model"), (base, "--rate"), ((*base, "--rate", "0"), "rate"),
+                                ((*base, "--rate", "1e9"), "rate"), ((*base, "--rate", "nan"), "rate"),
+                                ((*base, "--rate", "5", "--users", "2"), "--users"), ((*base, "--users", "0"), "users"),
+                                ((*base, "--rate", "5", "--slo-ms", "-1"), "--slo-ms"),
+                                ((*base, "--rate", "5", "--duration", "0"), "--duration"),
+                                ((*base, "--rate", "5", "--percentile", "100"), "--percentile"),
+                                ((*base, "--arrivals", "bursty:on=1"), "off"), ((*base, "--arrivals", "odd"), "odd"),
+                                ((*base, "--arrivals", f"trace:{bad_trace}"), "line 3"),
+                                ((*base, "--rate", "5", "--find-max"), "--slo-ms"),
+                                ((*base, "--rate", "5", "--json", "/no/such/folder/x"), "--json"),
+                                ((*base, "--rate", "5", "--csv", "/no/such/folder/x"), "--csv"),
+                                ((*base, "--rate", "5", "--html", str(self.folder)), "--html")):
+            done = tandem("loadgen", *arguments, *nowhere)
+            self.assertEqual(done.returncode, 2, f"{arguments}: {done.stdout} {done.stderr}")
+            self.assertIn(word, done.stderr + done.stdout, arguments)
+        for url in ("https://127.0.0.1:1", "grpc://127.0.0.1:1", "http://"):
+            done = tandem("loadgen", *base, "--rate", "5", "--url", url)
+            self.assertEqual(done.returncode, 2, f"{url}: {done.stderr}")
+        done = self.run_load(*base, "--rate", "5", *nowhere, code=1)
+        self.assertIn("127.0.0.1:1", done.stderr)
+        done = self.run_load("--model", "nobody", "--rate", "5", *self.serve(), code=1)
+        self.assertIn("nobody", done.stderr)
+
+    def test_a_full_disk_is_told_and_the_verdict_stands_in_the_output(self):
+        done = self.run_load("--model", "bias", "--rate", "200", "--duration", "3", *GENEROUS, "--csv", "/dev/full",
+                             *self.serve(), code=1)
+        self.assertIn("PASS", done.stdout)
+        self.assertIn("--csv", done.stderr)
+        self.assertIn("No space", done.stderr)
