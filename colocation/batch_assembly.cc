@@ -75,6 +75,8 @@ Result<std::vector<Tensor>> WantedOf(const WorkItem& item, std::span<const Tenso
 }  // namespace
 
 bool CanShareRun(const WorkItem& a, const WorkItem& b) {
+  // Without inputs nothing says how many elements the outputs have.
+  if (a.inputs.empty()) return false;
   return std::ranges::equal(a.inputs, b.inputs, [](const Tensor& x, const Tensor& y) {
     return x.name == y.name && x.shape.size() == y.shape.size() &&
            std::equal(x.shape.begin() + 1, x.shape.end(), y.shape.begin() + 1);

@@ -92,7 +92,8 @@ class Dispatcher {
   const DispatcherOptions options_;
 
   std::atomic<std::uint64_t> next_sequence_{0};
-  std::atomic<std::uint64_t> news_{0};  // Counts what a worker looks for: what is queued, and the stop. Written under mu_.
+  std::atomic<std::uint64_t> news_{
+      0};  // Counts what a worker looks for: what is queued, and the stop. Written under mu_.
 
   mutable Mutex mu_;
   CondVar work_or_stop_;

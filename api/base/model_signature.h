@@ -15,6 +15,7 @@ struct TensorSpec {
   DataType type = DataType::kFp32;
   Shape shape;
   bool optional = false;
+  bool unranked = false;  // The graph says nothing of its shape, which then is empty; inputs only.
 
   friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
 };
@@ -25,6 +26,8 @@ struct ModelSignature {
   std::vector<TensorSpec> outputs;
   // The graph says that all of them begin with the same variable dimension, and calls it a batch.
   bool named_batch = false;
+  // Dimensions that are not fixed may be 0. Not every kernel bears that.
+  bool may_be_empty = false;
 
   [[nodiscard]] const TensorSpec* FindInput(std::string_view name) const { return Find(inputs, name); }
   [[nodiscard]] const TensorSpec* FindOutput(std::string_view name) const { return Find(outputs, name); }

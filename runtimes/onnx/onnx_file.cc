@@ -1,6 +1,9 @@
 #include "runtimes/onnx/onnx_file.h"
 
+#include <algorithm>
+#include <array>
 #include <limits>
+#include <map>
 #include <string_view>
 #include <utility>
 
@@ -18,6 +21,26 @@ constexpr std::size_t kMaxText = 1 << 20;
 constexpr std::size_t kMaxOperatorName = 4096;
 constexpr std::uint64_t kMaxTensors = 1'000'000;
 
+// Kernels of ONNX Runtime 1.21 that read or write wherever the values of one of their inputs point to.
+struct UncheckedIndex {
+  std::string_view op;
+  std::size_t place;  // Of the input, from 0.
+};
+constexpr UncheckedIndex kUncheckedIndices[] = {{"MaxUnpool", 1}, {"RoiAlign", 2}, {"Trilu", 1}};
+constexpr std::size_t kMostIndexPlace = 2;
+
+// Operators that treat each element by itself, or only count them.
+constexpr std::string_view kElementwise[] = {
+    "Abs",     "Add",     "And",   "Cast",    "Ceil",     "Clip",       "Cos",  "Div",   "Equal",
+    "Erf",     "Exp",     "Floor", "Greater", "Identity", "LeakyRelu",  "Less", "Log",   "Mul",
+    "Neg",     "NonZero", "Not",   "Or",      "Pow",      "Reciprocal", "Relu", "Round", "Shape",
+    "Sigmoid", "Sign",    "Sin",   "Size",    "Sqrt",     "Sub",        "Tanh", "Where", "Xor"};
+
+// Whether a CallName is that of ONNX's own operator `op`.
+bool IsOnnx(std::string_view call, std::string_view op) {
+  return call.starts_with(':') && call.substr(1) == op;
+}
+
 // One visit of a whole model. The numbers below are the field numbers of onnx.proto.
 class OnnxWalker {
  public:
@@ -29,6 +52,10 @@ class OnnxWalker {
     if (!has_graph_) return Invalid("it has no graph");
     if (info_.opsets.empty()) return Invalid("it imports no operator set (opset_import)");
     TANDEM_TRY(CheckFunctionCalls(main_, functions_));
+    TANDEM_TRY(CheckIndices());
+    info_.elementwise = std::ranges::all_of(main_.calls, [](const auto& call) {
+      return std::ranges::any_of(kElementwise, [&](std::string_view op) { return IsOnnx(call.first, op); });
+    });
     return std::move(info_);
   }
 
@@ -141,9 +168,12 @@ class OnnxWalker {
   Status VisitNode(WireRange message, int depth, FunctionBody& body) {
     std::string op;
     std::string domain;
+    std::array<std::string, kMostIndexPlace + 1> inputs;
+    std::size_t input = 0;
     TANDEM_TRY(ForEach(message, [&](const WireField& field) -> Status {
       if (!IsBytes(field)) return {};
       switch (field.number) {
+        case 1: return input < inputs.size() ? TakeText(field, inputs[input++]) : Status{};
         case 4: return TakeName(field, op);
         case 5: return VisitAttribute(field.bytes, depth, body);
         case 7: return TakeName(field, domain);
@@ -153,6 +183,23 @@ class OnnxWalker {
     if (++nodes_ > kMaxNodes) return Invalid("it has more than {} nodes", kMaxNodes);
     ++body.nodes;
     ++body.calls[CallName(domain, op)];
+    for (const UncheckedIndex& unchecked : kUncheckedIndices) {
+      if (IsOnnx(CallName(domain, op), unchecked.op))
+        indices_.emplace(std::move(inputs[unchecked.place]), unchecked.op);
+    }
+    return {};
+  }
+
+  // Of a weight or of what the graph computes they are the model's own affair.
+  Status CheckIndices() const {
+    for (const auto& [name, op] : indices_) {
+      if (!inputs_.contains(name) || names_.contains(name)) continue;
+      return Fail(
+          ErrorCode::kUnsupported,
+          "its operator {} takes '{}' from the request, which ONNX Runtime does not check: a wrong value could end "
+          "the process",
+          op, Readable(name, 100));
+    }
     return {};
   }
 
@@ -195,15 +242,20 @@ class OnnxWalker {
 
   // A ValueInfoProto. The names of the main graph's inputs and outputs are shown to clients.
   Status VisitValue(WireRange message, bool shown, bool input = false) {
-    return ForEach(message, [&](const WireField& field) -> Status {
+    std::string name;
+    has_shape_ = false;
+    TANDEM_TRY(ForEach(message, [&](const WireField& field) -> Status {
       if (!IsBytes(field)) return {};
       if (field.number == 1 && shown) {
-        std::string name;
         TANDEM_TRY(TakeText(field, name));
         if (!IsUtf8(name)) return Invalid("the name '{}' of a tensor is not valid UTF-8", Readable(name, 100));
       }
       return field.number == 2 ? VisitType(field.bytes, 0, shown && input) : Status{};
-    });
+    }));
+    if (!shown || !input) return {};
+    if (!has_shape_) info_.unranked_inputs.insert(name);
+    inputs_.insert(std::move(name));
+    return {};
   }
 
   // A TypeProto: visited for its size, and for dimensions of an input that are not fixed.
@@ -219,6 +271,7 @@ class OnnxWalker {
   }
 
   Status VisitShape(WireRange message, bool input) {
+    has_shape_ = true;
     return ForEachNested(message, [&](std::uint32_t, WireRange dimension) -> Status {
       bool fixed = false;
       TANDEM_TRY(ForEach(dimension, [&](const WireField& field) -> Status {
@@ -247,7 +300,10 @@ class OnnxWalker {
   bool has_graph_ = false;
   std::uint64_t nodes_ = 0;
   std::uint64_t tensors_ = 0;
-  std::unordered_set<std::string> names_;  // Of initializers.
+  bool has_shape_ = false;                           // Of the value that is being visited.
+  std::unordered_set<std::string> names_;            // Of initializers.
+  std::unordered_set<std::string> inputs_;           // Of the main graph.
+  std::map<std::string, std::string_view> indices_;  // What operators take their indices from, and one of those.
   FunctionBody main_;
   FunctionBodies functions_;
 };

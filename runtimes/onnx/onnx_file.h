@@ -24,6 +24,10 @@ struct OnnxFileInfo {
   std::string graph_name;
   std::uint64_t tensor_bytes = 0;  // All weights and constants, external ones included.
   bool variable_inputs = false;    // Some input has a dimension that is not fixed.
+  // Inputs of the main graph that say nothing of their shape; a scalar says that it has no dimensions.
+  std::unordered_set<std::string> unranked_inputs;
+  // All operators treat each element by itself: tensors without elements are nothing special to them.
+  bool elementwise = false;
   std::vector<ExternalTensor> external;
   std::unordered_set<std::string> repeated_names;  // Of initializers, across all graphs.
 };
@@ -32,7 +36,8 @@ struct OnnxFileInfo {
 // gets an error that names the file and the place. Every tensor is visited, wherever it hides: initializers,
 // attributes, subgraphs, functions, training information. Bounded: memory does not grow with the weights, nesting is
 // limited, and so are the number of nodes, tensors and other parts, since ONNX Runtime makes much of little.
-// kUnsupported: it has sparse tensors, or external data of a kind that is not served.
+// kUnsupported: it has sparse tensors, external data of a kind that is not served, or operators that take indices from
+// the request which ONNX Runtime does not check.
 [[nodiscard]] Result<OnnxFileInfo> InspectOnnxFile(const std::filesystem::path& path);
 
 }  // namespace tandem

@@ -80,6 +80,7 @@ FileIdentity IdentityOf(const std::filesystem::path& path) {
 }
 
 struct LoadedModel {
+  OnnxFileInfo file;
   WeightClaim claim;
   ExternalWeights weights;
   OrtPtr<OrtSession> session;
@@ -111,7 +112,7 @@ Result<LoadedModel> LoadModel(const OrtEnvironment& environment, const SessionSp
   TANDEM_TRY(divisions.Check(spec.name));
   if (failure) return std::unexpected(LoadError(*failure, spec.model.string()));
   weights.ReleaseCopied();
-  return LoadedModel{std::move(claim), std::move(weights), std::move(session)};
+  return LoadedModel{file, std::move(claim), std::move(weights), std::move(session)};
 }
 
 // The first input whose dimension 0 is promised, or may be guessed, to be the output's. -1: none.
@@ -160,6 +161,10 @@ Result<std::unique_ptr<InferenceSession>> OnnxSession::Load(std::shared_ptr<cons
     return std::unexpected(std::move(error));
   }
   TANDEM_ASSIGN(SessionSignature signature, ReadSignature(api, loaded->session.get(), spec));
+  signature.signature.may_be_empty = loaded->file.elementwise;
+  for (TensorSpec& input : signature.signature.inputs) {
+    input.unranked = loaded->file.unranked_inputs.contains(input.name);
+  }
   OrtMemoryInfo* raw = nullptr;
   TANDEM_TRY(CheckOrt(api, api.CreateCpuMemoryInfo(OrtArenaAllocator, OrtMemTypeDefault, &raw), "memory kind"));
   OrtPtr<OrtMemoryInfo> cpu(raw, {api.ReleaseMemoryInfo});

@@ -220,6 +220,9 @@ Result<SessionSignature> ReadSignature(const OrtApi& api, const OrtSession* sess
   TANDEM_ASSIGN(const std::size_t output_count, reader.Count(outputs));
   for (std::size_t i = 0; i < output_count; ++i) {
     TANDEM_ASSIGN(const std::string name, reader.Name(outputs, i));
+    if (out.signature.FindOutput(name) != nullptr) {
+      return Invalid("model '{}': the graph lists output '{}' twice", model, Readable(name, 100));
+    }
     auto named = reader.Spec(outputs, i, false);
     const bool asked_for = spec.outputs.empty() || std::ranges::contains(spec.outputs, name);
     if (!named && named.error().code == ErrorCode::kUnsupported && !asked_for) continue;

@@ -15,8 +15,8 @@ namespace tandem::http {
 inline constexpr std::size_t kBodySlack = 64;
 
 // The body of one request while it arrives. Grows with the bytes that really come: a body that is only announced takes
-// at most 64 KiB, one of which 32 KiB have come 1 MiB, and then no more than twice what is there. Keeps one chosen byte of the
-// body at kTensorAlignment. Connection's thread only; what Finish() gives is free of it.
+// at most 64 KiB, one of which 32 KiB have come 1 MiB, and then no more than twice what is there. Keeps one chosen byte
+// of the body at kTensorAlignment. Connection's thread only; what Finish() gives is free of it.
 class BodyBuffer {
  public:
   // `budget` may be null: no bound.

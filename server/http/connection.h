@@ -146,7 +146,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // Shared with the exchanges.
   const std::shared_ptr<DirectSend> direct_ = std::make_shared<DirectSend>();
   bool unsettled_ = false;  // The answer before this request was written there; how far is still to be heard.
-  Pace body_pace_;  // While in kBody.
+  Pace body_pace_;          // While in kBody.
   OutputQueue output_;
   Pace output_pace_;             // While output_ is not empty.
   std::size_t output_sent_ = 0;  // All bytes that the kernel has taken.

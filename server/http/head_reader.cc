@@ -23,13 +23,14 @@ bool IsHostChar(char c) {
 }
 
 // Fields that have one meaning only when they occur once: two of them are an attempt to be read two ways.
-constexpr std::array<std::string_view, 7> kSingletons = {"host",
+constexpr std::array<std::string_view, 8> kSingletons = {"host",
                                                          "content-length",
                                                          "transfer-encoding",
                                                          "content-type",
                                                          "content-encoding",
                                                          "authorization",
-                                                         "inference-header-content-length"};
+                                                         "inference-header-content-length",
+                                                         "x-slo-ms"};
 
 }  // namespace
 

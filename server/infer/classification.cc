@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 #include <span>
 #include <utility>
 
 namespace tandem {
 namespace {
+
+// They are found and written by the thread that runs models.
+constexpr std::int64_t kMaxClasses = 100'000;
 
 // Calls visit(values) with the tensor's elements as a typed span; half precision has no C++ type to order by.
 template <typename Visitor>
@@ -47,12 +49,22 @@ bool Greater(T a, T b) {
 
 template <typename T>
 void AppendTop(std::span<const T> values, std::size_t top, const std::vector<std::string>& labels, std::string& out) {
-  std::vector<std::size_t> order(values.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(top), order.end(),
-                    [&](std::size_t a, std::size_t b) {
-                      return Greater(values[a], values[b]) || (!Greater(values[b], values[a]) && a < b);
-                    });
+  const auto before = [&](std::size_t a, std::size_t b) {
+    return Greater(values[a], values[b]) || (!Greater(values[b], values[a]) && a < b);
+  };
+  // A heap of the best so far, the worst of them on top: most of many values are looked at once and passed over.
+  std::vector<std::size_t> order;
+  order.reserve(top);
+  for (std::size_t i = 0; i < values.size() && top > 0; ++i) {
+    if (order.size() == top) {
+      if (!before(i, order.front())) continue;
+      std::ranges::pop_heap(order, before);
+      order.pop_back();
+    }
+    order.push_back(i);
+    std::ranges::push_heap(order, before);
+  }
+  std::ranges::sort_heap(order, before);
   for (std::size_t i = 0; i < top; ++i) {
     std::string text = std::to_string(values[order[i]]) + ":" + std::to_string(order[i]);
     if (order[i] < labels.size()) text += ":" + labels[order[i]];
@@ -68,6 +80,11 @@ Result<Tensor> Classify(const Tensor& scores, std::uint32_t count, bool batched,
   TANDEM_ASSIGN(const std::int64_t elements, ElementCount(scores.shape));
   const std::int64_t per_row = rows == 0 ? 0 : elements / rows;
   const std::int64_t top = std::min<std::int64_t>(count, per_row);
+  if (top > 0 && rows > kMaxClasses / top) {
+    return Invalid("output '{}': the {} best classes of {} rows are asked for; at most {} in one answer", scores.name,
+                   top, rows, kMaxClasses);
+  }
+  if (scores.type != DataType::kBytes) TANDEM_TRY(CheckTensorData(scores));
 
   std::string out;
   TANDEM_TRY(VisitValues(scores, [&](const auto& values) {

@@ -32,17 +32,19 @@ class InFlight {
 
 // What is kept of a request while it is computed. Goes when it has been answered.
 struct InferenceService::Context {
-  Context(InferRequest request, std::shared_ptr<Servable> servable, std::int64_t batch, Done done,
-          std::atomic<std::int64_t>& in_flight)
+  Context(InferRequest request, std::shared_ptr<Servable> servable, OutputRegions regions, std::int64_t batch,
+          Done done, std::atomic<std::int64_t>& in_flight)
       : in_flight(in_flight),
         request(std::move(request)),
         servable(std::move(servable)),
+        regions(std::move(regions)),
         elements(static_cast<std::uint64_t>(batch)),
         done(std::move(done)) {}
 
   const InFlight in_flight;
   const InferRequest request;  // Without its inputs, which the work owns.
   const std::shared_ptr<Servable> servable;
+  const OutputRegions regions;
   const std::uint64_t elements;
   Done done;
 };
@@ -64,20 +66,22 @@ void InferenceService::Infer(InferRequest request, Done done) {
   }
   auto servable = find_(request.model, request.version);
   if (!servable) return refuse(servable.error(), nullptr);
-  auto item = Prepare(request, *servable);
+  OutputRegions regions;
+  auto item = Prepare(request, *servable, regions);
   if (!item) return refuse(item.error(), servable->get());
 
   request.inputs.clear();
-  auto context =
-      std::make_unique<Context>(std::move(request), *std::move(servable), item->batch, std::move(done), in_flight_);
+  auto context = std::make_unique<Context>(std::move(request), *std::move(servable), std::move(regions), item->batch,
+                                           std::move(done), in_flight_);
   item->done = [this, context = std::move(context)](Result<WorkResult> result) { Finish(*context, std::move(result)); };
   parts_.dispatcher.Submit(*std::move(item));
 }
 
-Result<WorkItem> InferenceService::Prepare(InferRequest& request, std::shared_ptr<Servable> servable) const {
+Result<WorkItem> InferenceService::Prepare(InferRequest& request, std::shared_ptr<Servable> servable,
+                                           OutputRegions& regions) const {
   request.deadline = ResolveDeadline(request, *servable, default_slo_);
   try {
-    return PrepareWork(request, std::move(servable), parts_.regions, max_shared_bytes_);
+    return PrepareWork(request, std::move(servable), parts_.regions, max_shared_bytes_, regions);
   } catch (const std::bad_alloc&) {
     return std::unexpected(OutOfMemory());
   }
@@ -123,8 +127,7 @@ Status InferenceService::Shape(const Context& context, std::vector<Tensor>& outp
         return Invalid("output '{}' has {} bytes but shared-memory range of region '{}' holds {}", asked.name,
                        output.data.size(), asked.shared->region, asked.shared->byte_size);
       }
-      TANDEM_ASSIGN(const auto region, parts_.regions.Find(asked.shared->region));
-      TANDEM_TRY(region->Write(asked.shared->offset, output.data.view));
+      TANDEM_TRY(context.regions[i]->Write(asked.shared->offset, output.data.view));
     }
   }
   return {};

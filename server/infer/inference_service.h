@@ -47,7 +47,8 @@ class InferenceService {
 
  private:
   struct Context;
-  [[nodiscard]] Result<WorkItem> Prepare(InferRequest& request, std::shared_ptr<Servable> servable) const;
+  [[nodiscard]] Result<WorkItem> Prepare(InferRequest& request, std::shared_ptr<Servable> servable,
+                                         OutputRegions& regions) const;
   void Finish(Context& context, Result<WorkResult> result);
   [[nodiscard]] Result<InferResponse> Respond(Context& context, Result<WorkResult> result) const;
   [[nodiscard]] Status Shape(const Context& context, std::vector<Tensor>& outputs) const;

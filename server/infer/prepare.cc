@@ -41,7 +41,7 @@ Result<std::shared_ptr<const SharedRegion>> NamedRegion(const SharedRegions& reg
   return region;
 }
 
-Status CheckShape(const Tensor& tensor, const TensorSpec& spec, const BatchSettings& batching) {
+Status CheckShape(const Tensor& tensor, const TensorSpec& spec, const BatchSettings& batching, bool may_be_empty) {
   const bool fits = tensor.shape.size() == spec.shape.size() &&
                     std::ranges::equal(tensor.shape, spec.shape, [](std::int64_t given, std::int64_t wanted) {
                       return given >= 0 && (wanted < 0 || given == wanted);
@@ -53,6 +53,13 @@ Status CheckShape(const Tensor& tensor, const TensorSpec& spec, const BatchSetti
   if (batching.max_batch_size > 0 && (tensor.shape[0] < 1 || tensor.shape[0] > batching.max_batch_size)) {
     return Invalid("input '{}' has batch size {}; the model takes 1 to {}", tensor.name, tensor.shape[0],
                    batching.max_batch_size);
+  }
+  // Some kernels of ONNX Runtime read or write beyond such tensors, or never come back from them.
+  for (std::size_t i = 0; i < spec.shape.size() && !may_be_empty; ++i) {
+    if (tensor.shape[i] == 0 && spec.shape[i] != 0) {
+      return Invalid("input '{}' has shape {}: dimension {} is 0, which this model's operators may not bear",
+                     tensor.name, ShapeText(tensor.shape), i);
+    }
   }
   return {};
 }
@@ -80,14 +87,14 @@ Result<Bytes> ReadShared(const Tensor& tensor, const SharedRange& range, const S
   return Bytes::Own(std::move(data));
 }
 
-Result<Tensor> ResolveInput(const InferInput& input, const TensorSpec& spec, const BatchSettings& batching,
+Result<Tensor> ResolveInput(const InferInput& input, const TensorSpec& spec, const Servable& servable,
                             const SharedRegions& regions, std::uint64_t& shared_bytes_left) {
   Tensor tensor = input.tensor;
   if (tensor.type != spec.type) {
     return Invalid("input '{}' has datatype {}; the model takes {}", tensor.name, DataTypeName(tensor.type),
                    DataTypeName(spec.type));
   }
-  TANDEM_TRY(CheckShape(tensor, spec, batching));
+  TANDEM_TRY(CheckShape(tensor, spec, servable.batching(), servable.signature().may_be_empty));
   if (input.shared) {
     TANDEM_ASSIGN(tensor.data, ReadShared(tensor, *input.shared, regions, shared_bytes_left));
   }
@@ -115,7 +122,7 @@ Result<std::vector<Tensor>> ResolveInputs(const InferRequest& request, const Ser
       return Invalid("model '{}' needs input '{}' ({} {}), which the request does not give", servable.name(), spec.name,
                      DataTypeName(spec.type), ShapeText(spec.shape));
     }
-    TANDEM_ASSIGN(Tensor tensor, ResolveInput(*given, spec, servable.batching(), regions, max_shared_bytes));
+    TANDEM_ASSIGN(Tensor tensor, ResolveInput(*given, spec, servable, regions, max_shared_bytes));
     inputs.push_back(std::move(tensor));
   }
   return inputs;
@@ -133,7 +140,7 @@ Result<std::int64_t> BatchOf(const std::vector<Tensor>& inputs, const BatchSetti
 }
 
 Result<std::vector<std::string>> ResolveOutputs(const InferRequest& request, const Servable& servable,
-                                                const SharedRegions& regions) {
+                                                const SharedRegions& regions, OutputRegions& output_regions) {
   const ModelSignature& signature = servable.signature();
   std::vector<std::string> names;
   if (request.outputs.empty()) {
@@ -152,8 +159,9 @@ Result<std::vector<std::string>> ResolveOutputs(const InferRequest& request, con
       return Invalid("output '{}' is BYTES and cannot be classified", output.name);
     }
     // Found out now rather than after the compute.
+    std::shared_ptr<const SharedRegion>& region = output_regions.emplace_back();
     if (output.shared) {
-      TANDEM_ASSIGN(const auto region, NamedRegion(regions, *output.shared));
+      TANDEM_ASSIGN(region, NamedRegion(regions, *output.shared));
       TANDEM_TRY(region->CheckRange(output.shared->offset, output.shared->byte_size));
     }
     names.push_back(output.name);
@@ -179,10 +187,11 @@ std::optional<MonotonicTime> Earlier(std::optional<MonotonicTime> a, std::option
 }  // namespace
 
 Result<WorkItem> PrepareWork(const InferRequest& request, std::shared_ptr<Servable> servable,
-                             const SharedRegions& regions, std::uint64_t max_shared_bytes) {
+                             const SharedRegions& regions, std::uint64_t max_shared_bytes,
+                             OutputRegions& output_regions) {
   WorkItem item;
   TANDEM_ASSIGN(item.inputs, ResolveInputs(request, *servable, regions, max_shared_bytes));
-  TANDEM_ASSIGN(item.outputs, ResolveOutputs(request, *servable, regions));
+  TANDEM_ASSIGN(item.outputs, ResolveOutputs(request, *servable, regions, output_regions));
   TANDEM_ASSIGN(item.batch, BatchOf(item.inputs, servable->batching()));
   item.priority = ResolvePriority(request.priority, servable->batching());
   item.deadline = request.deadline;

@@ -8,6 +8,8 @@
 #include <format>
 #include <fstream>
 #include <optional>
+#include <set>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -201,6 +203,9 @@ Status Server::Parts::BuildCore() {
 }
 
 std::string Server::Parts::MetricsText() {
+  std::set<std::string, std::less<>> served;
+  for (const auto& servable : repository->Snapshot()) served.insert(servable->name());
+  metrics->Retain(served);
   std::vector<prometheus::MetricFamily> families = registry.Collect();
   prometheus::MetricFamily queue{
       "tandem_queue_depth", "Requests that wait for the device", prometheus::MetricType::Gauge, {}};

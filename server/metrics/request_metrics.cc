@@ -63,7 +63,8 @@ struct RequestMetrics::Families {
 
 struct RequestMetrics::Model {
   Model(Families& families, const std::string& name)
-      : met(families.met.Add({{"model", name}})),
+      : families(families),
+        met(families.met.Add({{"model", name}})),
         missed(families.missed.Add({{"model", name}})),
         rejected(families.rejected.Add({{"model", name}})),
         batch(families.batch.Add({{"model", name}}, BatchBuckets())) {
@@ -74,6 +75,17 @@ struct RequestMetrics::Model {
     }
   }
 
+  ~Model() {
+    for (prometheus::Histogram* histogram : latency) families.latency.Remove(histogram);
+    families.met.Remove(&met);
+    families.missed.Remove(&missed);
+    families.rejected.Remove(&rejected);
+    families.batch.Remove(&batch);
+  }
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+
+  Families& families;
   std::array<prometheus::Histogram*, kRequestOutcomeCount> latency;  // Owned by the family.
   prometheus::Counter& met;
   prometheus::Counter& missed;
@@ -85,28 +97,34 @@ RequestMetrics::RequestMetrics(prometheus::Registry& registry) : families_(std::
 
 RequestMetrics::~RequestMetrics() = default;
 
-RequestMetrics::Model& RequestMetrics::Find(std::string_view model) {
+std::shared_ptr<RequestMetrics::Model> RequestMetrics::Find(std::string_view model) {
   MutexLock lock(mu_);
   const auto it = models_.find(model);
-  if (it != models_.end()) return *it->second;
+  if (it != models_.end()) return it->second;
   const std::string name(model);
-  return *models_.emplace(name, std::make_unique<Model>(*families_, name)).first->second;
+  return models_.emplace(name, std::make_shared<Model>(*families_, name)).first->second;
+}
+
+void RequestMetrics::Retain(const std::set<std::string, std::less<>>& served) {
+  MutexLock lock(mu_);
+  // The empty name counts requests for models that nobody serves.
+  std::erase_if(models_, [&](const auto& model) { return !model.first.empty() && !served.contains(model.first); });
 }
 
 void RequestMetrics::Record(const RequestRecord& record) {
-  Model& model = Find(record.model);
-  model.latency[static_cast<std::size_t>(std::to_underlying(record.outcome))]->Observe(
+  const std::shared_ptr<Model> model = Find(record.model);
+  model->latency[static_cast<std::size_t>(std::to_underlying(record.outcome))]->Observe(
       std::chrono::duration<double>(record.latency).count());
   switch (record.slo) {
     case SloVerdict::kNone: break;
-    case SloVerdict::kMet: model.met.Increment(); break;
-    case SloVerdict::kMissed: model.missed.Increment(); break;
-    case SloVerdict::kRejected: model.rejected.Increment(); break;
+    case SloVerdict::kMet: model->met.Increment(); break;
+    case SloVerdict::kMissed: model->missed.Increment(); break;
+    case SloVerdict::kRejected: model->rejected.Increment(); break;
   }
 }
 
 void RequestMetrics::RecordBatch(std::string_view model, std::int64_t elements) {
-  Find(model).batch.Observe(static_cast<double>(elements));
+  Find(model)->batch.Observe(static_cast<double>(elements));
 }
 
 }  // namespace tandem

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -35,7 +36,7 @@ struct RequestRecord {
 };
 
 // Our own per-request metrics: the latency histogram by outcome, SLO counters, batch sizes. Thread-safe. Labels come
-// only from models that are served, so that strangers cannot grow the registry.
+// only from models that are served, so that strangers cannot grow the registry; those of models that have gone go, too.
 class RequestMetrics {
  public:
   // Borrows the registry, which must outlive it.
@@ -44,16 +45,19 @@ class RequestMetrics {
 
   void Record(const RequestRecord& record);
   void RecordBatch(std::string_view model, std::int64_t elements);
+  // Drops what was counted for models that are not among these. A request of such a model that is still under way
+  // brings it back until the next time.
+  void Retain(const std::set<std::string, std::less<>>& served) EXCLUDES(mu_);
 
  private:
   struct Families;
   struct Model;
-  // The returned reference lives as long as this object.
-  Model& Find(std::string_view model) EXCLUDES(mu_);
+  // Shared: whoever counts keeps the metrics that Retain() drops meanwhile.
+  std::shared_ptr<Model> Find(std::string_view model) EXCLUDES(mu_);
 
   const std::unique_ptr<Families> families_;
   Mutex mu_;
-  std::map<std::string, std::unique_ptr<Model>, std::less<>> models_ GUARDED_BY(mu_);
+  std::map<std::string, std::shared_ptr<Model>, std::less<>> models_ GUARDED_BY(mu_);
 };
 
 }  // namespace tandem

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,10 +20,12 @@ struct Reshape {
 
 using Reshapes = std::map<std::string, Reshape, std::less<>>;
 
-// `shape` as the other side sees it; unchanged when it is not of the rank expected, so that the runtime's own check
-// words the error.
-Shape Convert(const Reshape& reshape, const Shape& shape) {
-  if (shape.size() != reshape.from.size()) return shape;
+// `shape` as the other side sees it; nothing when it is not one of those that the reshape is for.
+std::optional<Shape> Convert(const Reshape& reshape, const Shape& shape) {
+  const bool fits = std::ranges::equal(shape, reshape.from, [](std::int64_t given, std::int64_t expected) {
+    return expected == -1 || given == expected;
+  });
+  if (!fits) return std::nullopt;
   std::vector<std::int64_t> sizes;
   for (std::size_t i = 0; i < shape.size(); ++i) {
     if (reshape.from[i] == -1) sizes.push_back(shape[i]);
@@ -47,19 +51,25 @@ class ReshapedSession final : public InferenceSession {
   [[nodiscard]] Result<std::vector<Tensor>> Run(std::span<const Tensor> inputs, std::span<const std::string> outputs,
                                                 CancelToken& cancel) override {
     std::vector<Tensor> reshaped(inputs.begin(), inputs.end());
-    Apply(inputs_, reshaped);
+    TANDEM_TRY(Apply(inputs_, "input", reshaped));
     TANDEM_ASSIGN(std::vector<Tensor> results, session_->Run(reshaped, outputs, cancel));
-    Apply(outputs_, results);
+    TANDEM_TRY(Apply(outputs_, "output", results));
     return results;
   }
 
  private:
-  static void Apply(const Reshapes& reshapes, std::vector<Tensor>& tensors) {
+  static Status Apply(const Reshapes& reshapes, std::string_view kind, std::vector<Tensor>& tensors) {
     for (Tensor& tensor : tensors) {
-      if (const auto found = reshapes.find(tensor.name); found != reshapes.end()) {
-        tensor.shape = Convert(found->second, tensor.shape);
+      const auto found = reshapes.find(tensor.name);
+      if (found == reshapes.end()) continue;
+      std::optional<Shape> converted = Convert(found->second, tensor.shape);
+      if (!converted) {
+        return Invalid("{} '{}' has shape {}, which is not the {} that its reshape is for", kind, tensor.name,
+                       ShapeText(tensor.shape), ShapeText(found->second.from));
       }
+      tensor.shape = *std::move(converted);
     }
+    return {};
   }
 
   // Constant after construction.

@@ -90,8 +90,12 @@ Status MatchOne(std::string_view kind, const TensorSpec& graph, std::int64_t max
     }
     for (std::size_t i = max_batch > 0 ? 1 : 0; i < graph.shape.size(); ++i) spec.add_dims(graph.shape[i]);
   }
-  // ONNX Runtime shows an output of unknown rank with no dimensions: there the configuration knows better.
-  const bool unknown_rank = std::is_same_v<Spec, inference::ModelOutput> && graph.shape.empty();
+  if (graph.unranked && spec.dims_size() == 0 && !spec.has_reshape()) {
+    return Invalid("the graph does not say what shape {} '{}' has; say it in the configuration (dims)", kind,
+                   Quotable(spec.name()));
+  }
+  // ONNX Runtime shows a tensor of unknown rank with no dimensions: there the configuration knows better.
+  const bool unknown_rank = graph.unranked || (std::is_same_v<Spec, inference::ModelOutput> && graph.shape.empty());
   if (!unknown_rank &&
       !FitsGraph(ToShape(spec.has_reshape() ? spec.reshape().shape() : spec.dims()), graph.shape, max_batch)) {
     return contradiction(max_batch > 0 ? " (dims leave out the batch dimension, which must be variable)" : "");
@@ -127,6 +131,7 @@ Status MatchAll(std::string_view kind, const std::vector<TensorSpec>& graph, std
     TANDEM_TRY(MatchOne(kind, tensor, max_batch, *spec));
     TensorSpec as_served = tensor;
     as_served.shape = ToShape(spec->dims());
+    as_served.unranked = false;
     if (max_batch > 0) as_served.shape.insert(as_served.shape.begin(), -1);
     served.push_back(std::move(as_served));
   }
@@ -136,7 +141,7 @@ Status MatchAll(std::string_view kind, const std::vector<TensorSpec>& graph, std
 }  // namespace
 
 Status MatchTensors(const ModelSignature& graph, ModelConfig& config, ModelSignature& signature) {
-  signature = {.named_batch = graph.named_batch};
+  signature = {.named_batch = graph.named_batch, .may_be_empty = graph.may_be_empty};
   TANDEM_TRY(MatchAll("input", graph.inputs, config.max_batch_size(), *config.mutable_input(), signature.inputs));
   return MatchAll("output", graph.outputs, config.max_batch_size(), *config.mutable_output(), signature.outputs);
 }

@@ -95,12 +95,16 @@ Json::Value Statistics(const Servable& servable) {
 
 Result<Json::Value> ModelStatistics(const ServerCore& core, const Call& call) {
   const std::string name = call.variables.empty() ? std::string() : call.variables[0];
-  if (!name.empty()) TANDEM_TRY(core.repository.Find(name, VersionOf(call)));
+  std::shared_ptr<Servable> asked;  // Of a version that is named, in whatever spelling.
+  if (!name.empty()) {
+    TANDEM_ASSIGN(auto found, core.repository.Find(name, VersionOf(call)));
+    if (!VersionOf(call).empty()) asked = std::move(found);
+  }
   Json::Value answer(Json::objectValue);
   Json::Value& list = answer["model_stats"] = Json::Value(Json::arrayValue);
   for (const auto& servable : core.repository.Snapshot()) {
     if (!name.empty() && servable->name() != name) continue;
-    if (!VersionOf(call).empty() && servable->version_text() != VersionOf(call)) continue;
+    if (asked != nullptr && servable->version_text() != asked->version_text()) continue;
     list.append(Statistics(*servable));
   }
   return answer;

@@ -101,6 +101,8 @@ TEST(BatchAssembly, SharesARunOnlyBetweenRequestsAlikeButForTheBatch) {
   WorkItem without = Item({1, 2});
   without.inputs.clear();
   EXPECT_FALSE(CanShareRun(Item({1, 2}), without));
+  // How many rows each of them gets, nothing would say.
+  EXPECT_FALSE(CanShareRun(without, without));
 }
 
 }  // namespace

@@ -326,6 +326,7 @@ class WrongTensors(HostileTest):
             wanted = {"inputs": [{"name": "x", "shape": [1, 4], "datatype": "FP32", "parameters": shared}]}
             self.refuse_all({str(shared): wanted})
         for slo in ("0", "-1", "abc", "NaN", "inf", "1e99", "1 2", "0x10", "5ms", ""):
+            self.assertRefused(self.send(request(GOOD_BODY, headers=[("X-SLO-Ms", "60000"), ("X-SLO-Ms", slo)])), status=400)
             self.assertRefused(self.send(request(GOOD_BODY, headers=[("X-SLO-Ms", slo)])),
                                "X-SLO-Ms",
                                status=400,

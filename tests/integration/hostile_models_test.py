@@ -53,6 +53,65 @@ class ModelTest(HostileTest):
         super().tearDown()
 
 
+class ShapesThatKernelsDoNotBear(ModelTest):
+    """ONNX Runtime trusts shapes and indices further than a server can."""
+    def infer(self, model, **inputs):
+        tensors = [{
+            "name": name, "datatype": "INT64" if np.asarray(value).dtype == np.int64 else "FP32",
+            "shape": list(np.shape(value)), "data": np.asarray(value).ravel().tolist()
+        } for name, value in inputs.items()]
+        return self.send(request(json.dumps({"inputs": tensors}).encode(), f"/v2/models/{model}/infer"))
+
+    def test_dimensions_of_zero_are_refused(self):
+        concat = (Graph().input("x", "FP32", ["a", "b", "c"]).input("z", "FP32", ["d", "e", "f"]).output(
+            "y", "FP32", ["g", "h", "i"]).node("Concat", ["x", "z"], ["y"], axis=1))
+        einsum = (Graph().input("x", "FP32", ["b", "i", 3]).output("y", "FP32", ["b", "i", 3]).initializer(
+            "w", np.ones((3, 3), np.float32)).node("Einsum", ["x", "w"], ["y"], equation="bid,de->bie"))
+        convolution = (Graph().input("x", "FP32", [1, 1, 4, 4]).input("w", "FP32", [1, 1, "k", "l"]).output(
+            "y", "FP32", ["a", "b", "c", "d"]).node("Conv", ["x", "w"], ["y"]))
+        for name, graph in (("concat", concat), ("einsum", einsum), ("convolution", convolution)):
+            models.place(self.repository, name, graph)
+            self.assertEqual(self.load(name).status, 200, name)
+        image = np.zeros((1, 1, 4, 4))
+        for answer in (self.infer("concat", x=np.zeros((0, 3, 5)), z=np.zeros((2, 2, 5))),
+                       self.infer("einsum", x=np.zeros((0, 1, 3))), self.infer("einsum", x=np.zeros((1, 0, 3))),
+                       self.infer("convolution", x=image, w=np.zeros((1, 1, 0, 0)))):
+            self.assertRefused(answer, "is 0|batch size 0", status=400)
+        self.assertEqual(self.infer("convolution", x=image, w=np.zeros((1, 1, 2, 2))).status, 200)
+
+    def test_an_input_without_a_shape_needs_one_from_the_configuration(self):
+        graph = (Graph().input("x", "FP32", ["i", 3]).input("w", "FP32", None).output("y", "FP32", None).node(
+            "Einsum", ["x", "w"], ["y"], equation="ij,jk->ik"))
+        models.place(self.repository, "unranked", graph)
+        self.assertNotLoaded("unranked", "'w'", "dims")
+        models.place(self.repository, "unranked", graph, config='input { name: "x" dims: [-1, 3] }\n'
+                     'input { name: "w" dims: [3, -1] }\noutput { name: "y" dims: [-1, -1] }')
+        self.assertEqual(self.load("unranked").status, 200)
+        answer = self.infer("unranked", x=np.ones((2, 3)), w=np.ones((3, 1)))
+        self.assertEqual(answer.json()["outputs"][0]["data"], [3, 3], answer)
+        self.assertRefused(self.infer("unranked", x=np.ones((2, 3)), w=np.ones(())), "'w'", status=400)
+
+    def test_indices_that_nobody_checks_do_not_come_from_requests(self):
+        graph = (Graph().input("x", "FP32", [2, 2]).input("k", "INT64", []).output("y", "FP32", [2, 2]).node(
+            "Trilu", ["x", "k"], ["y"]))
+        models.place(self.repository, "trilu", graph)
+        self.assertNotLoaded("trilu", "Trilu", "'k'")
+
+    def test_an_output_that_does_not_fit_its_reshape_is_refused(self):
+        graph = (Graph().input("x", "FP32", ["n"]).input("s", "INT64", [2]).output("y", "FP32", ["a", "b"]).node(
+            "Reshape", ["x", "s"], ["y"]))
+        models.place(self.repository, "reshaped", graph, config='output { name: "y" dims: [4] reshape { shape: [2, 2] } }')
+        self.assertEqual(self.load("reshaped").status, 200)
+        answer = self.infer("reshaped", x=np.arange(4.0), s=np.array([2, 2]))
+        self.assertEqual(answer.json()["outputs"][0]["shape"], [4], answer)
+        self.assertRefused(self.infer("reshaped", x=np.arange(2.0), s=np.array([1, 2])), "'y'", "[1,2]", status=400)
+
+    def test_an_output_that_is_listed_twice_is_refused(self):
+        graph = (Graph().input("x", "FP32", [4]).output("y", "FP32", [4]).output("y", "FP32", [4]).node("Relu", ["x"], ["y"]))
+        models.place(self.repository, "twice", graph)
+        self.assertNotLoaded("twice", "'y'|twice|Duplicate")
+
+
 class FilesInLoadCalls(ModelTest):
     def test_paths_out_of_the_model_are_refused(self):
         content = base64.b64encode(GOOD).decode()

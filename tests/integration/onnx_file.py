@@ -91,6 +91,9 @@ class Graph:
 
     @staticmethod
     def _value(name, datatype, dims):
+        """`dims` None: nothing is said of the shape."""
+        if dims is None:
+            return message(1, name) + message(2, message(1, number(1, ELEMENT_TYPES[datatype])))
         shape = b"".join(message(1, number(1, dim) if isinstance(dim, int) else message(2, dim)) for dim in dims)
         return message(1, name) + message(2, message(1, number(1, ELEMENT_TYPES[datatype]) + message(2, shape)))
 

@@ -125,6 +125,50 @@ TEST_F(OnnxFileTest, FindsExternalDataWhereverItHides) {
   }
 }
 
+TEST_F(OnnxFileTest, KnowsInputsThatSayNothingOfTheirShape) {
+  const std::string floats = WireNumber(1, 1);
+  const auto input = [&](const std::string& name, const std::string& shape) {
+    return WireBytes(11, WireBytes(1, name) + WireBytes(2, WireBytes(1, floats + shape)));
+  };
+  const auto info = Inspect(ModelWith(input("any", "") + input("scalar", WireBytes(2, "")) +
+                                      input("row", WireBytes(2, WireBytes(1, WireNumber(1, 4)))) + input("other", "")));
+  ASSERT_TRUE(info) << info.error().message;
+  EXPECT_EQ(info->unranked_inputs, (std::unordered_set<std::string>{"any", "other"}));
+}
+
+TEST_F(OnnxFileTest, KnowsModelsThatTreatEachElementByItself) {
+  EXPECT_TRUE(Inspect(fakes::AddModel().Serialize())->elementwise);
+  EXPECT_TRUE(Inspect(fakes::IdentityModel(DataType::kBytes).Serialize())->elementwise);
+  EXPECT_FALSE(Inspect(fakes::MlpModel().Serialize())->elementwise);
+  OnnxModel foreign = fakes::AddModel();
+  foreign.graph.Node("Relu", {"sum"}, {"z"}, {}, "com.example");
+  EXPECT_FALSE(Inspect(foreign.Serialize())->elementwise);
+}
+
+TEST_F(OnnxFileTest, IndicesThatNobodyChecksMustNotComeFromTheRequest) {
+  const auto model = [](bool from_request, const char* op, std::size_t place) {
+    OnnxModel model;
+    model.graph.Input("x", DataType::kFp32, {"n", 4}).Output("y", DataType::kFp32, {"n", 4});
+    model.graph.Input("where", DataType::kInt64, {1});
+    if (!from_request) model.graph.Initializer("where", OnnxTensor::Ints({1}, {0}));
+    model.graph.Initializer("weight", OnnxTensor::Ints({1}, {0}));
+    std::vector<std::string> inputs(3, "weight");
+    inputs[place] = "where";
+    model.graph.Node(op, inputs, {"y"});
+    return model.Serialize();
+  };
+  for (const auto& [op, place] : {std::pair{"MaxUnpool", 1u}, {"RoiAlign", 2u}, {"Trilu", 1u}}) {
+    const auto info = Inspect(model(true, op, place));
+    ASSERT_FALSE(info) << op;
+    EXPECT_EQ(info.error().code, ErrorCode::kUnsupported);
+    EXPECT_THAT(info.error().message, HasSubstr(op));
+    EXPECT_THAT(info.error().message, HasSubstr("'where'"));
+    EXPECT_TRUE(Inspect(model(false, op, place))) << op;
+    EXPECT_TRUE(Inspect(model(true, op, 0))) << op;
+  }
+  EXPECT_TRUE(Inspect(model(true, "Gather", 1)));
+}
+
 TEST_F(OnnxFileTest, SparseTensorsAreUnsupported) {
   const std::string sparse = WireBytes(1, WireNumber(1, 1) + WireNumber(2, 1) + WireBytes(9, "1234"));
   for (const std::string& graph : {WireBytes(15, sparse), WireBytes(1, WireBytes(5, WireBytes(22, sparse))),

@@ -30,8 +30,12 @@ class PrepareTest : public ::testing::Test {
     request.cancel = std::make_shared<CancelToken>();
     return request;
   }
+  Result<WorkItem> Prepare(const InferRequest& request, std::uint64_t max_shared_bytes = kMaxSharedBytes) {
+    output_regions_.clear();
+    return PrepareWork(request, servable_, regions_, max_shared_bytes, output_regions_);
+  }
   Error Refusal(const InferRequest& request) {
-    const auto item = PrepareWork(request, servable_, regions_);
+    const auto item = Prepare(request);
     EXPECT_FALSE(item);
     if (item) return {};
     EXPECT_EQ(item.error().code, ErrorCode::kInvalidArgument);
@@ -39,11 +43,12 @@ class PrepareTest : public ::testing::Test {
   }
 
   SharedRegions regions_;
+  OutputRegions output_regions_;
   std::shared_ptr<Servable> servable_ = MakeServable("m", {.max_batch_size = 4, .dynamic = true});
 };
 
 TEST_F(PrepareTest, AcceptsWhatFitsAndAsksForAllOutputs) {
-  const auto item = PrepareWork(Request(3), servable_, regions_);
+  const auto item = Prepare(Request(3));
   ASSERT_TRUE(item);
   EXPECT_EQ(item->batch, 3);
   EXPECT_EQ(item->outputs, std::vector<std::string>{"y"});
@@ -87,16 +92,16 @@ TEST_F(PrepareTest, ChecksTheBytesAgainstTheShape) {
 TEST_F(PrepareTest, RequestsWithoutAPriorityWaitBehindThoseWithOne) {
   InferRequest named = Request();
   named.priority = 1000;
-  EXPECT_LT(PrepareWork(named, servable_, regions_)->priority, PrepareWork(Request(), servable_, regions_)->priority);
+  EXPECT_LT(Prepare(named)->priority, Prepare(Request())->priority);
 }
 
 TEST_F(PrepareTest, PrioritiesBeyondTheModelsLevelsFallToItsDefault) {
   servable_ = MakeServable("m", {.max_batch_size = 4, .priority_levels = 3, .default_priority = 2});
   InferRequest request = Request();
   request.priority = 4;
-  EXPECT_EQ(PrepareWork(request, servable_, regions_)->priority, 2u);
+  EXPECT_EQ(Prepare(request)->priority, 2u);
   request.priority = 3;
-  EXPECT_EQ(PrepareWork(request, servable_, regions_)->priority, 3u);
+  EXPECT_EQ(Prepare(request)->priority, 3u);
 }
 
 TEST_F(PrepareTest, TheDeadlineIsTheEarliestThatTheRequestSays) {
@@ -118,6 +123,23 @@ TEST_F(PrepareTest, ElseItIsTheModelsElseTheServersElseNone) {
   EXPECT_EQ(ResolveDeadline(request, strict, 5ms), request.arrival + 3ms);
 }
 
+TEST_F(PrepareTest, RefusesDimensionsOfZeroUnlessTheModelBearsThem) {
+  const auto with = [&](const Shape& declared, const Shape& given, bool may_be_empty = false) {
+    const ModelSignature signature{.inputs = {{.name = "x", .type = DataType::kFp32, .shape = declared}},
+                                   .outputs = {{.name = "y", .type = DataType::kFp32, .shape = declared}},
+                                   .may_be_empty = may_be_empty};
+    servable_ = std::make_shared<Servable>("m", 1, signature, BatchSettings{}, std::nullopt,
+                                           std::make_unique<testing::FakeSession>(signature));
+    InferRequest request = Request();
+    request.inputs[0].tensor = MakeTensor("x", DataType::kFp32, given, std::vector<float>());
+    return request;
+  };
+  EXPECT_THAT(Refusal(with({-1, 2, -1}, {3, 2, 0})).message, HasSubstr("dimension 2 is 0"));
+  EXPECT_THAT(Refusal(with({-1, 2}, {0, 2})).message, HasSubstr("[0,2]"));
+  EXPECT_TRUE(Prepare(with({-1, 0}, {3, 0})));
+  EXPECT_TRUE(Prepare(with({-1, 2}, {0, 2}, true)));
+}
+
 // A region "r" of a shared-memory object that is far larger on paper than in memory.
 class SharedInputTest : public PrepareTest {
  protected:
@@ -137,11 +159,21 @@ class SharedInputTest : public PrepareTest {
 TEST_F(SharedInputTest, TheSizeMustFitTheShapeBeforeAnythingIsRead) {
   InferRequest request = Request();
   request.inputs[0].shared = SharedRange{.region = "r", .offset = 0, .byte_size = 8};
-  EXPECT_TRUE(PrepareWork(request, servable_, regions_));
+  EXPECT_TRUE(Prepare(request));
   for (const std::uint64_t size : {std::uint64_t{0}, std::uint64_t{7}, std::uint64_t{9}, kHuge}) {
     request.inputs[0].shared->byte_size = size;
     EXPECT_THAT(Refusal(request).message, HasSubstr("needs 8 bytes")) << size;
   }
+}
+
+TEST_F(SharedInputTest, AnOutputKeepsItsRegionWhateverBecomesOfTheName) {
+  InferRequest request = Request();
+  request.outputs = {{.name = "y", .shared = SharedRange{.region = "r", .offset = 0, .byte_size = 8}}};
+  ASSERT_TRUE(Prepare(request));
+  ASSERT_EQ(output_regions_.size(), 1u);
+  regions_.UnregisterAll();
+  const float values[] = {1, 2};
+  EXPECT_TRUE(output_regions_[0]->Write(0, std::as_bytes(std::span(values))));
 }
 
 TEST_F(SharedInputTest, StringsAreBoundedByWhatARequestMayHold) {
@@ -152,18 +184,18 @@ TEST_F(SharedInputTest, StringsAreBoundedByWhatARequestMayHold) {
   InferRequest request = Request();
   request.inputs[0].tensor.type = DataType::kBytes;
   request.inputs[0].shared = SharedRange{.region = "r", .offset = 0, .byte_size = 8};
-  EXPECT_TRUE(PrepareWork(request, servable_, regions_, 8)) << "two empty strings";
-  const auto refused = PrepareWork(request, servable_, regions_, 7);
+  EXPECT_TRUE(Prepare(request, 8)) << "two empty strings";
+  const auto refused = Prepare(request, 7);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kTooLarge);
   request.inputs[0].shared->byte_size = kHuge;
-  EXPECT_EQ(PrepareWork(request, servable_, regions_).error().code, ErrorCode::kTooLarge);
+  EXPECT_EQ(Prepare(request).error().code, ErrorCode::kTooLarge);
 }
 
 TEST_F(SharedInputTest, AnOutputsRangeMustLieInItsRegion) {
   InferRequest request = Request();
   request.outputs = {{.name = "y", .shared = SharedRange{.region = "r", .offset = kHuge - 8, .byte_size = 8}}};
-  EXPECT_TRUE(PrepareWork(request, servable_, regions_));
+  EXPECT_TRUE(Prepare(request));
   request.outputs[0].shared->offset = kHuge - 7;
   EXPECT_THAT(Refusal(request).message, HasSubstr("do not fit"));
   request.outputs[0].shared->offset = ~std::uint64_t{0};

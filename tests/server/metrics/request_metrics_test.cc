@@ -33,6 +33,19 @@ TEST_F(RequestMetricsTest, CountsLatencyUnderItsOutcome) {
   EXPECT_THAT(text, HasSubstr(R"(tandem_request_latency_seconds_count{model="m",outcome="error"} 0)"));
 }
 
+TEST_F(RequestMetricsTest, ModelsThatHaveGoneLeaveNothingBehind) {
+  for (const char* model : {"", "a", "b"}) {
+    metrics_.Record({.model = model, .outcome = RequestOutcome::kSuccess, .latency = 4ms, .slo = SloVerdict::kMet});
+    metrics_.RecordBatch(model, 1);
+  }
+  metrics_.Retain({"a"});
+  EXPECT_THAT(Text(), HasSubstr(R"(model="a")"));
+  EXPECT_THAT(Text(), HasSubstr(R"(model="")"));
+  EXPECT_THAT(Text(), Not(HasSubstr(R"(model="b")")));
+  metrics_.Record({.model = "b", .outcome = RequestOutcome::kSuccess, .latency = 4ms});
+  EXPECT_THAT(Text(), HasSubstr(R"(tandem_request_latency_seconds_count{model="b",outcome="success"} 1)"));
+}
+
 TEST_F(RequestMetricsTest, CountsTheVerdictOnTheSlo) {
   const auto record = [this](RequestOutcome outcome, SloVerdict slo) {
     metrics_.Record({.model = "m", .outcome = outcome, .slo = slo});
