@@ -151,8 +151,8 @@ TEST(DriveLoad, ReplaysATraceModelByModelAndStaysToTheEndOfTheRun) {
   spec.duration = 5s;
   const MonotonicTime start = clock.Now();
   std::vector<std::pair<std::size_t, nanoseconds>> sent;
-  const auto report = DriveLoad(spec, server, clock, {.on_record = [&](const RequestRecord& record) {
-                                  sent.emplace_back(record.request, record.scheduled - start);
+  const auto report = DriveLoad(spec, server, clock, {.on_request = [&](const JudgedRequest& request) {
+                                  sent.emplace_back(request.record.request, request.record.scheduled - start);
                                 }});
   ASSERT_TRUE(report);
   std::ranges::sort(sent);
