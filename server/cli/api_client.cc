@@ -1,6 +1,7 @@
 #include "server/cli/api_client.h"
 
 #include <charconv>
+#include <mutex>
 #include <string_view>
 
 #include <CLI/CLI.hpp>
@@ -92,6 +93,15 @@ drogon::HttpRequestPtr PostRequest(const std::string& path, std::string body) {
   return request;
 }
 
+// The loop of all clients. It lives until the process ends: threads of trantor that look up names use it even after the
+// client that asked has gone, and would use it after it has gone.
+trantor::EventLoop* ClientLoop() {
+  static trantor::EventLoopThread& thread = *new trantor::EventLoopThread();
+  static std::once_flag started;
+  std::call_once(started, [] { thread.run(); });
+  return thread.getLoop();
+}
+
 Result<Json::Value> JsonOf(Result<MixedAnswer> answer) {
   if (!answer) return std::unexpected(std::move(answer).error());
   return std::move(answer->json);
@@ -101,7 +111,6 @@ Result<Json::Value> JsonOf(Result<MixedAnswer> answer) {
 
 struct ApiClient::Connection {
   ClientOptions options;
-  trantor::EventLoopThread loop;
   drogon::HttpClientPtr client;
 
   Result<MixedAnswer> Send(const drogon::HttpRequestPtr& request);
@@ -138,9 +147,8 @@ Result<std::unique_ptr<ApiClient>> ApiClient::Connect(ClientOptions options) {
   trantor::Logger::setLogLevel(trantor::Logger::kFatal);
   auto connection = std::make_unique<Connection>();
   connection->options = std::move(options);
-  connection->loop.run();
   try {
-    connection->client = drogon::HttpClient::newHttpClient(connection->options.url, connection->loop.getLoop(), false,
+    connection->client = drogon::HttpClient::newHttpClient(connection->options.url, ClientLoop(), false,
                                                            !connection->options.insecure_tls);
   } catch (const std::exception& e) {
     return Invalid("--url '{}': {}", connection->options.url, e.what());

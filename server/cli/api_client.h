@@ -32,7 +32,7 @@ struct MixedAnswer {
   std::string bytes;
 };
 
-// A blocking client of the REST API (Drogon's HTTP client on a loop of its own). One thread uses it.
+// A blocking client of the REST API (Drogon's HTTP client on a loop that all of them share). One thread uses it.
 class ApiClient {
  public:
   using Headers = std::vector<std::pair<std::string, std::string>>;

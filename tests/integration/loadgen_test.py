@@ -101,8 +101,11 @@ class Loadgen(TandemTest):
         url = self.serve()
         report = self.folder / "report.json"
         for told in ("--send-slo", "--no-send-slo"):
-            self.run_load("--model", "bias", "--rate", "100", "--duration", "1", "--slo-ms", "0.001", told, "--json", report,
-                          *url, code=1)
+            done = tandem("loadgen", "--model", "bias", "--rate", "100", "--duration", "1", "--slo-ms", "0.001", told, "--json",
+                          report, *url)
+            # On a machine that is busy itself the run is invalid; its figures are the same.
+            self.assertIn(done.returncode, (1, 3), f"{done.stdout}\n{done.stderr}")
+            self.assertIn("FAIL", done.stdout)
             model = json.loads(report.read_text())["models"][0]
             self.assertEqual(model["ok"], 0)
             # A server that is told drops what is late already; one that is not computes it in vain.
@@ -113,6 +116,42 @@ class Loadgen(TandemTest):
                              *GENEROUS, "--find-max", *self.serve())
         self.assertRegex(done.stdout, r"600")
         self.assertIn("PASS", done.stdout)
+
+    def test_sides_are_compared_in_turn(self):
+        url = self.serve()
+        spec, result = self.folder / "sides.json", self.folder / "result.json"
+        spec.write_text(
+            json.dumps({
+                "repetitions": 3, "seed": 7, "arguments": ["--model", "bias", "--rate", "20", "--duration", "0.3", "--warmup",
+                                                           "0", *GENEROUS, *url],
+                "sides": [{"name": "few"}, {"name": "many", "arguments": ["--rate", "400"]}]
+            }))
+        done = self.run_load("compare", spec, "--json", result)
+        self.assertEqual(done.stdout.count("repetition 3 of 3"), 2, done.stdout)
+        report = json.loads(result.read_text())
+        self.assertEqual(report["sides"], ["few", "many"])
+        rate = next(c for c in report["comparisons"] if "per second" in c["figure"])
+        self.assertGreater(rate["ratio"], 4)
+        self.assertIn("many is", rate["text"])
+
+    def test_a_specification_that_makes_no_sense_is_told(self):
+        spec = self.folder / "sides.json"
+        side = {"name": "a", "arguments": ["--model", "bias", "--rate", "5"]}
+        other = dict(side, name="b")
+        for text, word in (("", "JSON"), ("[]", "JSON"), ("{", "JSON"), ("[" * 1000, "JSON"), ("{}", "sides"),
+                           ({"sides": [side]}, "sides"), ({"sides": [side, side]}, "'a'"), ({"sides": [side, 5]}, "sides[1]"),
+                           ({"sides": [side, {}]}, "name"), ({"sides": [side, other], "odd": 1}, "'odd'"),
+                           ({"sides": [side, other], "repetitions": 0}, "repetitions"),
+                           ({"sides": [side, other], "repetitions": 1.5}, "repetitions"),
+                           ({"sides": [side, other], "confidence": 1}, "confidence"),
+                           ({"sides": [side, dict(other, arguments=["--nonsense"])]}, "--nonsense"),
+                           ({"sides": [side, dict(other, arguments=[5])]}, "arguments"),
+                           ({"sides": [{"name": "a", "arguments": ["--model", "bias"]}, other]}, "--rate")):
+            spec.write_text(text if isinstance(text, str) else json.dumps(text))
+            done = tandem("loadgen", "compare", spec)
+            self.assertEqual(done.returncode, 2, f"{text}: {done.stderr}")
+            self.assertIn(word, done.stderr, text)
+        self.assertEqual(tandem("loadgen", "compare", self.folder / "none.json").returncode, 2)
 
     def test_a_server_that_dies_fails_the_run(self):
         report = self.folder / "report.json"
