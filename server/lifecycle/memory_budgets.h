@@ -18,7 +18,7 @@ struct MemoryAsked {
 // allocation that the bound refuses; so together with the reserve they never come to more than the bound:
 //
 //   bound  =  reserve  +  arena  +  front ends
-//   reserve     8 MiB for the stack of every thread of a run and 160 MiB for the others, the libraries and the heap; and
+//   reserve     8 MiB for the stack of each thread of a run and 160 MiB for the others, the libraries and the heap; and
 //               an eighth of the bound, at most 2 GiB, for what nobody counts: an answer while it is packed, a message
 //               while it is unpacked, what gRPC holds above its quota until it has cancelled enough, fragments
 //   front ends  a quarter of the bound, at most 4 GiB; more, up to 8 GiB, where --max-activation-bytes leaves more, and

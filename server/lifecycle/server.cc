@@ -87,8 +87,9 @@ MemoryBudgets BudgetsFor(const ServeOptions& o) {
   const MemoryBudgets budgets = ShareMemory(asked);
   const auto lowered = [&](const char* flag, std::uint64_t wish, std::uint64_t got) {
     if (got >= wish) return;
-    LogWarning(std::format("{} is more than the process's memory has room for", flag),
-               {{"asked", std::to_string(wish)}, {"used", std::to_string(got)}, {"memory", std::to_string(asked.bound)}});
+    LogWarning(
+        std::format("{} is more than the process's memory has room for", flag),
+        {{"asked", std::to_string(wish)}, {"used", std::to_string(got)}, {"memory", std::to_string(asked.bound)}});
   };
   lowered("--max-request-bytes", asked.max_request_bytes, budgets.max_request);
   lowered("--max-activation-bytes", asked.max_activation_bytes, budgets.arena);
