@@ -8,10 +8,11 @@ namespace {
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 
-constexpr std::uint64_t kBodyParts = 3;
+constexpr std::uint64_t kBodyParts = 4;
 constexpr std::uint64_t kBufferParts = 4;
-constexpr std::uint64_t kRequestParts = 3;
-constexpr std::uint64_t kAnswerParts = 4;
+constexpr std::uint64_t kRequestParts = 2;
+constexpr std::uint64_t kAnswerParts = 3;
+constexpr std::uint64_t kOneRequestParts = 2;
 
 std::uint64_t Reserve(const MemoryAsked& asked) {
   const auto threads = static_cast<std::uint64_t>(std::max(asked.threads, 1));
@@ -25,7 +26,7 @@ std::uint64_t Reserve(const MemoryAsked& asked) {
 MemoryBudgets ShareMemory(const MemoryAsked& asked) {
   MemoryBudgets budgets{.reserve = Reserve(asked)};
   const std::uint64_t shared = asked.bound - budgets.reserve;
-  std::uint64_t front_ends = std::min(asked.bound / 4, 4 * kGiB);
+  std::uint64_t front_ends = std::min(asked.bound / 10 * 3, 4 * kGiB);
   if (asked.max_activation_bytes > 0) {
     const std::uint64_t left = shared - std::min(shared, asked.max_activation_bytes);
     front_ends = std::clamp(left, std::min(asked.bound / 16, front_ends), 8 * kGiB);
@@ -42,7 +43,7 @@ MemoryBudgets ShareMemory(const MemoryAsked& asked) {
     budgets.grpc_requests = kRequestParts * part;
     budgets.grpc_answers = kAnswerParts * part;
   }
-  budgets.max_request = std::min(asked.max_request_bytes, std::min(kBodyParts, kRequestParts) * part);
+  budgets.max_request = std::min(asked.max_request_bytes, kOneRequestParts * part);
   return budgets;
 }
 

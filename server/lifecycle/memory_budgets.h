@@ -21,13 +21,14 @@ struct MemoryAsked {
 //   reserve     8 MiB for the stack of each thread of a run and 160 MiB for the others, the libraries and the heap; and
 //               an eighth of the bound, at most 2 GiB, for what nobody counts: an answer while it is packed, a message
 //               while it is unpacked, what gRPC holds above its quota until it has cancelled enough, fragments
-//   front ends  a quarter of the bound, at most 4 GiB; more, up to 8 GiB, where --max-activation-bytes leaves more, and
+//   front ends  three tenths of the bound, at most 4 GiB; more, up to 8 GiB, where --max-activation-bytes leaves more, and
 //               less, down to a sixteenth, where it asks for more
 //   arena       the rest, or what --max-activation-bytes says where that is less
 //
-// Of the front ends' fourteen parts REST's bodies have 3, gRPC's buffers 4, its parsed requests 3 and its answers 4; a
-// front end that is off leaves its parts to the other. One request may be as large as three parts: so it fits when it
-// is alone, with room for others in gRPC's buffers, and so does an answer of its size.
+// Of the front ends' thirteen parts REST's bodies have 4, gRPC's buffers 4, its parsed requests 2 and its answers 3; a
+// front end that is off leaves its parts to the other. One request may be as large as two parts, and so fits when it is
+// alone: a body that grows is there twice for a moment, gRPC was seen to cancel a lone call at three quarters of its
+// quota, and an eighth of the answers' share is for small ones.
 struct MemoryBudgets {
   std::uint64_t arena = 0;
   std::uint64_t rest_bodies = 0;

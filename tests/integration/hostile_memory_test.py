@@ -14,8 +14,8 @@ from hostile_grpc_test import PREFACE, SERVICE, frame, infer
 from tandem_server import PATIENCE, SANITIZED, Server
 
 MEMORY = 1 << 30
-MESSAGE = 48 << 20
-CLIENTS = 24  # Together they have more than the server.
+MESSAGE = 40 << 20
+CLIENTS = 32  # Together they have more than the server.
 
 
 def headers(path):

@@ -44,11 +44,10 @@ TEST(MemoryBudgets, OneRequestAlwaysFits) {
     MemoryAsked asked = Machine(memory);
     asked.max_request_bytes = 2 * kGiB;
     const MemoryBudgets budgets = ShareMemory(asked);
-    EXPECT_LE(budgets.max_request, budgets.rest_bodies);
+    EXPECT_LE(2 * budgets.max_request, budgets.rest_bodies);  // A body that grows is there twice.
     EXPECT_LE(budgets.max_request, budgets.grpc_requests);
     EXPECT_LE(budgets.max_request, budgets.grpc_answers / 8 * 7);  // The rest is for small ones.
-    // What gRPC holds above its quota it takes back by cancelling calls: the one request must not come near.
-    EXPECT_LE(budgets.max_request + budgets.max_request / 4, budgets.grpc_buffers);
+    EXPECT_LE(2 * budgets.max_request, budgets.grpc_buffers);  // Calls are cancelled long before the quota is full.
   }
 }
 
@@ -74,7 +73,7 @@ TEST(MemoryBudgets, TheArenaHasWhatIsLeftOrWhatIsAskedFor) {
 TEST(MemoryBudgets, AFrontEndThatIsOffLeavesItsShare) {
   MemoryAsked asked = Machine(4 * kGiB);
   asked.grpc = false;
-  EXPECT_GT(ShareMemory(asked).rest_bodies, 4 * ShareMemory(Machine(4 * kGiB)).rest_bodies);
+  EXPECT_GT(ShareMemory(asked).rest_bodies, 3 * ShareMemory(Machine(4 * kGiB)).rest_bodies);
 }
 
 }  // namespace
