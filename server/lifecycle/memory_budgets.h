@@ -21,8 +21,8 @@ struct MemoryAsked {
 //   reserve     8 MiB for the stack of each thread of a run and 160 MiB for the others, the libraries and the heap; and
 //               an eighth of the bound, at most 2 GiB, for what nobody counts: an answer while it is packed, a message
 //               while it is unpacked, what gRPC holds above its quota until it has cancelled enough, fragments
-//   front ends  three tenths of the bound, at most 4 GiB; more, up to 8 GiB, where --max-activation-bytes leaves more, and
-//               less, down to a sixteenth, where it asks for more
+//   front ends  three tenths of the bound, at most 4 GiB; more, up to 8 GiB, where --max-activation-bytes leaves
+//               it, and less, down to a sixteenth, where that asks for more
 //   arena       the rest, or what --max-activation-bytes says where that is less
 //
 // Of the front ends' thirteen parts REST's bodies have 4, gRPC's buffers 4, its parsed requests 2 and its answers 3; a
