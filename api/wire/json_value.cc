@@ -50,6 +50,10 @@ bool SeenNames::Insert(std::string_view name) {
 }
 
 std::unexpected<Error> MalformedJson(simdjson::error_code error, const JsonPath& path) {
+  // The parser's only error that the text has no part in.
+  if (error == simdjson::MEMALLOC) {
+    return Fail(ErrorCode::kUnavailable, "there is not enough memory to read {} now", path.Text());
+  }
   return Invalid("malformed JSON in {}: {}", path.Text(), simdjson::error_message(error));
 }
 

@@ -76,6 +76,9 @@ Error RunError(const OrtFailure& failure, std::string_view model) {
       Contains(failure.message, "Non-zero status code returned while running")) {
     code = ErrorCode::kInvalidArgument;
   }
+  // Not kUnavailable: all budgets together leave the arena its memory (server/lifecycle/memory_budgets.h), so requests
+  // cannot take it from a run. With more than one worker another run may have; a run is many allocations, and the one
+  // that fails does not say whether they would have fitted alone.
   if (IsOutOfMemory(failure.message)) code = ErrorCode::kTooLarge;
   return {code, std::format("model '{}' could not compute the given inputs: {}", model, failure.message)};
 }

@@ -26,13 +26,16 @@ std::uint64_t UsableMemory() {
   return std::min(physical, ReadMemoryLimit().value_or(physical));
 }
 
+std::uint64_t ProcessMemoryBound() {
+  const std::uint64_t bound = UsableMemory() / 10 * 9;
+  rlimit limit{};
+  return getrlimit(RLIMIT_DATA, &limit) == 0 ? std::min<std::uint64_t>(bound, limit.rlim_cur) : bound;
+}
+
 void BoundProcessMemory() {
   rlimit limit{};
-  if (kSanitized || getrlimit(RLIMIT_DATA, &limit) != 0) return;
-  const std::uint64_t usable = UsableMemory();
-  const rlim_t bound = usable / 10 * 9;
-  if (usable < kLeastBounded || limit.rlim_cur <= bound) return;
-  limit.rlim_cur = bound;
+  if (kSanitized || getrlimit(RLIMIT_DATA, &limit) != 0 || UsableMemory() < kLeastBounded) return;
+  limit.rlim_cur = ProcessMemoryBound();
   setrlimit(RLIMIT_DATA, &limit);
 }
 

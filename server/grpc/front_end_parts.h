@@ -5,6 +5,7 @@
 #include <exception>
 #include <memory>
 #include <new>
+#include <string_view>
 #include <utility>
 
 #include "api/base/result.h"
@@ -14,11 +15,14 @@
 
 namespace tandem::grpc_front {
 
-// Bounds the bytes of all requests that are being worked on. Thread-safe. Shared by its leases, because a model load
-// may outlive the call that asked for it.
+// Bounds the bytes of all requests that are being worked on, or of all answers that are on their way. Thread-safe.
+// Shared by its leases, because a model load may outlive the call that asked for it.
 class ByteBudget : public std::enable_shared_from_this<ByteBudget> {
  public:
-  explicit ByteBudget(std::size_t limit) : limit_(limit) {}
+  // `what` is bounded, for the error; it must stay there.
+  ByteBudget(std::size_t limit, std::string_view what) : limit_(limit), what_(what) {}
+
+  [[nodiscard]] std::size_t limit() const { return limit_; }
 
   // Bytes taken from the budget until its end. Move-only.
   class Lease {
@@ -31,8 +35,12 @@ class ByteBudget : public std::enable_shared_from_this<ByteBudget> {
       std::swap(bytes_, other.bytes_);
       return *this;
     }
-    ~Lease() {
-      if (budget_) budget_->used_.fetch_sub(bytes_, std::memory_order_relaxed);
+    ~Lease() { ReduceTo(0); }
+    // Gives back what is above `bytes`.
+    void ReduceTo(std::size_t bytes) {
+      if (!budget_ || bytes >= bytes_) return;
+      budget_->used_.fetch_sub(bytes_ - bytes, std::memory_order_relaxed);
+      bytes_ = bytes;
     }
 
    private:
@@ -40,18 +48,21 @@ class ByteBudget : public std::enable_shared_from_this<ByteBudget> {
     std::size_t bytes_ = 0;
   };
 
-  [[nodiscard]] Result<Lease> Take(std::size_t bytes) {
+  [[nodiscard]] Result<Lease> Take(std::size_t bytes) { return TakeUpTo(limit_, bytes); }
+  // The same while no more than `limit` are taken.
+  [[nodiscard]] Result<Lease> TakeUpTo(std::size_t limit, std::size_t bytes) {
     const std::size_t before = used_.fetch_add(bytes, std::memory_order_relaxed);
     Lease lease(shared_from_this(), bytes);
-    // A single request is let in whatever its size: that has a limit of its own.
-    if (before > 0 && before + bytes > limit_) {
-      return Fail(ErrorCode::kUnavailable, "requests of {} bytes are under way; no room for {} more", before, bytes);
+    // A single one is let in whatever its size: that has a limit of its own.
+    if (before > 0 && before + bytes > limit) {
+      return Fail(ErrorCode::kUnavailable, "{} of {} bytes are under way; no room for {} more", what_, before, bytes);
     }
     return lease;
   }
 
  private:
   const std::size_t limit_;
+  const std::string_view what_;
   std::atomic<std::size_t> used_{0};
 };
 
@@ -61,7 +72,10 @@ struct FrontEndParts {
 
   ServerCore& core;
   const GrpcOptions options;
-  const std::shared_ptr<ByteBudget> budget = std::make_shared<ByteBudget>(options.max_request_bytes_under_way);
+  const std::shared_ptr<ByteBudget> budget =
+      std::make_shared<ByteBudget>(options.max_request_bytes_under_way, "requests");
+  const std::shared_ptr<ByteBudget> answers =
+      std::make_shared<ByteBudget>(options.max_answer_bytes_under_way, "answers");
   LongCalls long_calls;
   std::atomic<bool> draining{false};
   std::atomic<int> computing{0};  // Requests that were handed to core.inference and are not answered.
@@ -76,7 +90,8 @@ template <typename Work>
   try {
     return work();
   } catch (const std::bad_alloc&) {
-    return Fail(ErrorCode::kTooLarge, "there is not enough memory for this request");
+    // What is too large for the server was refused by its size; this is what others have left.
+    return Fail(ErrorCode::kUnavailable, "there is not enough memory for this request now");
   } catch (const std::exception& e) {
     return Fail(ErrorCode::kInternal, "unexpected failure: {}", e.what());
   } catch (...) {

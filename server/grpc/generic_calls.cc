@@ -29,7 +29,7 @@ constexpr std::size_t kLargeMessage = std::size_t{1} << 20;
 // The same when it has to be unpacked, which may make it a thousand times as large.
 constexpr std::size_t kLargePackedMessage = std::size_t{16} << 10;
 
-// How late a silent call may be given up.
+// How late a call may be given up.
 constexpr std::chrono::milliseconds kLongestTick{1'000};
 constexpr std::chrono::milliseconds kShortestTick{10};
 
@@ -48,10 +48,7 @@ bool IsLarge(grpc::ByteBuffer& message) {
 // the thread that noticed.
 class GenericCalls::TakenCall final : public Call {
  public:
-  TakenCall(GenericCalls& calls, CompletionLoop& loop)
-      : calls_(calls), loop_(loop), place_(1, this), node_(place_.begin()) {
-    calls_.Enter();
-  }
+  TakenCall(GenericCalls& calls, CompletionLoop& loop) : calls_(calls), loop_(loop) { calls_.Enter(); }
   ~TakenCall() = default;
 
   // Waits for a client on `loop`.
@@ -89,6 +86,7 @@ class GenericCalls::TakenCall final : public Call {
 
   void Write(const grpc::ByteBuffer& message) override {
     Hold();
+    calls_.AwaitSent(*this);
     stream_.Write(message, grpc::WriteOptions(), &written_);
   }
 
@@ -101,11 +99,13 @@ class GenericCalls::TakenCall final : public Call {
   // The hold that finishing needs is there since the beginning.
   void Finish(const grpc::Status& status) override {
     finished_.store(true, std::memory_order_release);
+    calls_.AwaitSent(*this);
     stream_.Finish(status, &sent_);
   }
 
   void Answer(const grpc::ByteBuffer& message) override {
     finished_.store(true, std::memory_order_release);
+    calls_.AwaitSent(*this);
     stream_.WriteAndFinish(message, grpc::WriteOptions(), grpc::Status::OK, &sent_);
   }
 
@@ -178,6 +178,7 @@ class GenericCalls::TakenCall final : public Call {
   }
 
   void OnWritten(bool ok) {
+    calls_.Sent(*this);
     handler_->OnWritten(ok);
     Release();
   }
@@ -193,7 +194,10 @@ class GenericCalls::TakenCall final : public Call {
     Release();
   }
 
-  void OnSent(bool /*ok*/) { Release(); }
+  void OnSent(bool /*ok*/) {
+    calls_.Sent(*this);
+    Release();
+  }
 
   // Constant after construction.
   GenericCalls& calls_;
@@ -222,14 +226,13 @@ class GenericCalls::TakenCall final : public Call {
   bool heard_ = false;
 
   // Guarded by GenericCalls::mu_.
-  std::list<TakenCall*> place_;  // Holds the node while GenericCalls::silent_ does not: moving it allocates nothing.
-  const std::list<TakenCall*>::iterator node_;
-  MonotonicTime silent_until_;
+  DueList<TakenCall>::Place silent_{*this};
+  DueList<TakenCall>::Place sending_{*this};
 
   std::shared_ptr<CallHandler> handler_;  // Shared with those that drain long calls.
 };
 
-// Looks for silent calls now and then, on one loop's thread. Guarded by GenericCalls::mu_, but for Done().
+// Looks for calls that are late now and then, on one loop's thread. Guarded by GenericCalls::mu_, but for Done().
 class GenericCalls::Tick final : public Operation {
  public:
   Tick(GenericCalls& calls, CompletionLoop& loop, std::chrono::milliseconds interval)
@@ -259,7 +262,8 @@ void GenericCalls::TakeCallsOn(CompletionLoop& loop) {
     armed_ += kArmed;
     if (!tick_) {
       const auto& options = parts_.options;
-      const auto often = std::min(options.first_message_timeout, options.open_first_message_timeout) / 4;
+      const auto often =
+          std::min({options.first_message_timeout, options.open_first_message_timeout, options.answer_timeout}) / 4;
       tick_ = std::make_unique<Tick>(*this, loop, std::clamp(often, kShortestTick, kLongestTick));
       tick_->Begin();
     }
@@ -338,8 +342,7 @@ void GenericCalls::AwaitMessage(TakenCall& call) {
   {
     MutexLock lock(mu_);
     if (!draining_) {
-      call.silent_until_ = until;
-      silent_.splice(silent_.end(), call.place_);
+      silent_.Add(call.silent_, until);
       return;
     }
   }
@@ -348,31 +351,39 @@ void GenericCalls::AwaitMessage(TakenCall& call) {
 
 void GenericCalls::Heard(TakenCall& call) {
   MutexLock lock(mu_);
-  if (call.place_.empty()) call.place_.splice(call.place_.end(), silent_, call.node_);
+  silent_.Remove(call.silent_);
 }
 
-std::vector<GenericCalls::TakenCall*> GenericCalls::TakeSilent(MonotonicTime until) {
-  std::vector<TakenCall*> taken;
-  for (auto at = silent_.begin(); at != silent_.end();) {
-    TakenCall& call = **at++;
-    if (call.silent_until_ > until) continue;
-    // Its end would have taken it off the list, so it is still there.
-    call.Hold();
-    call.place_.splice(call.place_.end(), silent_, call.node_);
-    taken.push_back(&call);
-  }
+void GenericCalls::AwaitSent(TakenCall& call) {
+  const MonotonicTime until = parts_.core.clock.Now() + parts_.options.answer_timeout;
+  MutexLock lock(mu_);
+  sending_.Add(call.sending_, until);
+}
+
+void GenericCalls::Sent(TakenCall& call) {
+  MutexLock lock(mu_);
+  sending_.Remove(call.sending_);
+}
+
+std::vector<GenericCalls::TakenCall*> GenericCalls::TakeHeld(DueList<TakenCall>& list, MonotonicTime until) {
+  std::vector<TakenCall*> taken = list.Take(until);
+  // Their end would have taken them off the list, so they are still there.
+  for (TakenCall* call : taken) call->Hold();
   return taken;
 }
 
 void GenericCalls::GiveUpLate() {
   const MonotonicTime now = parts_.core.clock.Now();
-  std::vector<TakenCall*> late;
+  std::vector<TakenCall*> silent;
+  std::vector<TakenCall*> unread;
   {
     MutexLock lock(mu_);
-    late = TakeSilent(now);
+    silent = TakeHeld(silent_, now);
+    unread = TakeHeld(sending_, now);
     if (!draining_) tick_->Begin();
   }
-  GiveUp(late, {grpc::StatusCode::DEADLINE_EXCEEDED, "the call's first message did not come in time"});
+  GiveUp(silent, {grpc::StatusCode::DEADLINE_EXCEEDED, "the call's first message did not come in time"});
+  GiveUp(unread, {grpc::StatusCode::DEADLINE_EXCEEDED, "the client did not take its answer in time"});
 }
 
 void GenericCalls::Drain() {
@@ -380,7 +391,7 @@ void GenericCalls::Drain() {
   {
     MutexLock lock(mu_);
     draining_ = true;
-    silent = TakeSilent(MonotonicTime::max());
+    silent = TakeHeld(silent_, MonotonicTime::max());
   }
   GiveUp(silent, ShuttingDown());
 }

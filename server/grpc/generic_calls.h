@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cstdint>
-#include <list>
 #include <memory>
 #include <vector>
 
@@ -10,6 +9,7 @@
 #include "api/base/mutex.h"
 #include "api/base/result.h"
 #include "server/grpc/call.h"
+#include "server/grpc/due_list.h"
 #include "server/grpc/front_end_parts.h"
 
 namespace grpc {
@@ -24,7 +24,8 @@ class CompletionLoop;
 // handler that its method has. Owned by GrpcServer; outlives every call. Thread-safe.
 //
 // A call takes one of a limited number of places until its end, and strangers may begin calls: so those that need no
-// token have places of their own, and a call whose first message does not come is given up.
+// token have places of their own, and a call whose first message does not come, or whose client does not take what it
+// is sent, is given up.
 class GenericCalls {
  public:
   // `parts` is borrowed.
@@ -61,8 +62,11 @@ class GenericCalls {
   // From the call's beginning until its first message or its end, on its loop's thread.
   void AwaitMessage(TakenCall& call) EXCLUDES(mu_);
   void Heard(TakenCall& call) EXCLUDES(mu_);
-  // Takes those off the list that wait until then at most; they are held until they are given up.
-  [[nodiscard]] std::vector<TakenCall*> TakeSilent(MonotonicTime until) REQUIRES(mu_);
+  // From a write or the end, on any thread, until it has come back on the loop's.
+  void AwaitSent(TakenCall& call) EXCLUDES(mu_);
+  void Sent(TakenCall& call) EXCLUDES(mu_);
+  // Takes those off the list that are due then; they are held until they are given up.
+  [[nodiscard]] std::vector<TakenCall*> TakeHeld(DueList<TakenCall>& list, MonotonicTime until) REQUIRES(mu_);
   void GiveUpLate() EXCLUDES(mu_);
   static void GiveUp(const std::vector<TakenCall*>& calls, const grpc::Status& status);
 
@@ -77,7 +81,8 @@ class GenericCalls {
   std::size_t armed_ GUARDED_BY(mu_) = 0;  // which are as many, until the server is shut down.
   bool draining_ GUARDED_BY(mu_) = false;
   std::array<std::size_t, 3> taken_ GUARDED_BY(mu_) = {};  // By share.
-  std::list<TakenCall*> silent_ GUARDED_BY(mu_);           // Await their first message.
+  DueList<TakenCall> silent_ GUARDED_BY(mu_);              // Await their first message.
+  DueList<TakenCall> sending_ GUARDED_BY(mu_);             // Await that their client takes what it was sent.
 
   std::unique_ptr<Tick> tick_ GUARDED_BY(mu_);  // Set once, by the first TakeCallsOn().
 };

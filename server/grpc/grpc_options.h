@@ -25,6 +25,7 @@ struct GrpcOptions {
   std::size_t max_message_bytes = std::size_t{256} << 20;          // Of a request, also once decompressed.
   std::size_t memory_quota_bytes = std::size_t{2} << 30;           // What gRPC may hold in buffers for all connections.
   std::size_t max_request_bytes_under_way = std::size_t{2} << 30;  // All requests that are being worked on.
+  std::size_t max_answer_bytes_under_way = std::size_t{2} << 30;   // All answers that clients have not taken.
   int max_connections = 16'384;
   int max_streams_per_connection = 1'024;
   std::size_t max_calls = 16'384;            // Over all connections; more are turned away.
@@ -42,6 +43,9 @@ struct GrpcOptions {
   // From a call's beginning to the end of its first message: a tensor may take a while, a name does not.
   std::chrono::milliseconds first_message_timeout{120'000};
   std::chrono::milliseconds open_first_message_timeout{10'000};
+  // For a client to take an answer, or one message of a stream, from when it is sent: gRPC does not say how much of it
+  // has gone.
+  std::chrono::milliseconds answer_timeout{120'000};
   std::chrono::milliseconds keepalive_interval{60'000};  // Connections whose peer stays silent are closed.
   std::chrono::milliseconds keepalive_timeout{20'000};
   std::chrono::milliseconds min_client_ping_interval{1'000};  // Clients that ping more often are told to go.

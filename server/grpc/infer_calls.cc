@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -59,6 +60,37 @@ Result<InferRequest> ReadRequest(FrontEndParts& parts, const Call& call, grpc::B
   if (slo) request.slo = std::min(*slo, request.slo.value_or(*slo));
   kept.outputs = request.outputs;
   return request;
+}
+
+// Answers up to this size have an eighth of the budget to themselves: clients that do not take large ones must not shut
+// out the others.
+constexpr std::size_t kSmallAnswer = std::size_t{64} << 10;
+
+// What nearly fills the answer's message: its tensors, and the id, which is as long as the client likes.
+std::size_t AnswerBytes(const InferResponse& response, std::span<const RequestedOutput> requested) {
+  std::size_t bytes = response.id.size();
+  for (std::size_t i = 0; i < response.outputs.size(); ++i) {
+    if (i >= requested.size() || !requested[i].shared) bytes += response.outputs[i].data.size();
+  }
+  return bytes;
+}
+
+// An answer and what it has of the budget, until it is sent.
+struct PackedAnswer {
+  grpc::ByteBuffer bytes;
+  ByteBudget::Lease lease;
+};
+
+// Leases what the answer will hold before it is packed, and as much again while it is: then it is there twice.
+Result<ByteBudget::Lease> LeaseAnswer(ByteBudget& budget, const InferResponse& response,
+                                      std::span<const RequestedOutput> requested) {
+  const std::size_t bytes = AnswerBytes(response, requested);
+  if (bytes <= kSmallAnswer) return budget.Take(2 * bytes);
+  const std::size_t limit = budget.limit() - budget.limit() / 8;
+  if (bytes > limit) {
+    return Fail(ErrorCode::kTooLarge, "the answer has {} bytes; this server can send {}", bytes, limit);
+  }
+  return budget.TakeUpTo(limit, 2 * bytes);
 }
 
 // Hands over one answer, also when the work is dropped without one. Until then its request is being computed.
@@ -117,16 +149,20 @@ class UnaryInfer final : public CallHandler {
 
  private:
   void Answer(Result<InferResponse> response) {
-    grpc::ByteBuffer answer;
     const Status packed = Guarded([&]() -> Status {
       if (!response) return std::unexpected(std::move(response).error());
+      TANDEM_ASSIGN(answer_.lease, LeaseAnswer(*parts_.answers, *response, kept_.outputs));
       inference::ModelInferResponse message;
       TANDEM_TRY(EncodeGrpcInfer(*response, kept_.outputs, message));
-      return PackMessage(message, answer);
+      return PackMessage(message, answer_.bytes);
     });
+    answer_.lease.ReduceTo(answer_.bytes.Length());
     // Before the client knows: its next request must find the room.
     kept_.lease = {};
-    EndCall(call_, packed, answer);
+    // The lease stays until the call has ended, the bytes are gRPC's.
+    grpc::ByteBuffer bytes;
+    bytes.Swap(&answer_.bytes);
+    EndCall(call_, packed, bytes);
   }
 
   // Constant after construction.
@@ -135,7 +171,9 @@ class UnaryInfer final : public CallHandler {
   // Shared with the work, which may outlive the call.
   const std::shared_ptr<CancelToken> cancel_ = std::make_shared<CancelToken>();
 
-  Kept kept_;  // Whoever reads, then whoever answers.
+  // Whoever reads, then whoever answers.
+  Kept kept_;
+  PackedAnswer answer_;
 };
 
 // One ModelStreamInfer call. Every message is answered by one, in the order in which they complete. It reads on only
@@ -171,6 +209,7 @@ class InferStream final : public LongCall {
     Change([ok](State& s) {
       s.writing = false;
       s.unsent_bytes -= std::exchange(s.writing_bytes, 0);
+      s.writing_lease = {};
       s.gone |= !ok;
     });
   }
@@ -188,9 +227,10 @@ class InferStream final : public LongCall {
   struct State {
     std::size_t unanswered = 0;
     std::size_t unanswered_bytes = 0;
-    std::deque<grpc::ByteBuffer> outgoing;
+    std::deque<PackedAnswer> outgoing;
     std::size_t unsent_bytes = 0;   // Of these and of the one that is being written:
     std::size_t writing_bytes = 0;  // so many.
+    ByteBudget::Lease writing_lease;
     bool reading = false;
     int beginning_reads = 0;  // Decided on and not begun.
     bool writing = false;
@@ -245,7 +285,8 @@ class InferStream final : public LongCall {
       s.unsent_bytes = s.writing_bytes;
     }
     if (!s.writing && !s.outgoing.empty()) {
-      next.write.emplace().Swap(&s.outgoing.front());
+      next.write.emplace().Swap(&s.outgoing.front().bytes);
+      s.writing_lease = std::move(s.outgoing.front().lease);
       s.outgoing.pop_front();
       s.writing_bytes = next.write->Length();
       s.writing = true;
@@ -286,12 +327,13 @@ class InferStream final : public LongCall {
 
   void Reply(Result<InferResponse> response, const Kept& kept, std::size_t size) {
     inference::ModelStreamInferResponse message;
-    grpc::ByteBuffer bytes;
+    PackedAnswer answer;
     Status packed = Guarded([&]() -> Status {
       if (!response) return std::unexpected(std::move(response).error());
+      TANDEM_ASSIGN(answer.lease, LeaseAnswer(*parts_.answers, *response, kept.outputs));
       TANDEM_TRY(EncodeGrpcInfer(*response, kept.outputs, *message.mutable_infer_response()));
       if (kept.final_flag) SetFinalFlag(message);
-      return PackMessage(message, bytes);
+      return PackMessage(message, answer.bytes);
     });
     if (!packed) {
       packed = Guarded([&]() -> Status {
@@ -299,16 +341,18 @@ class InferStream final : public LongCall {
         message.set_error_message(ToGrpcStatus(packed).error_message());
         message.mutable_infer_response()->set_id(kept.id);
         if (kept.final_flag) SetFinalFlag(message);
-        return PackMessage(message, bytes);
+        return PackMessage(message, answer.bytes);
       });
     }
+    message.Clear();
+    answer.lease.ReduceTo(answer.bytes.Length());
     Change([&](State& s) {
       s.unanswered -= 1;
       s.unanswered_bytes -= size;
       // Without memory even for an error nothing can be said.
       s.gone |= !packed.has_value();
-      s.unsent_bytes += bytes.Length();
-      s.outgoing.push_back(std::move(bytes));
+      s.unsent_bytes += answer.bytes.Length();
+      s.outgoing.push_back(std::move(answer));
     });
   }
 

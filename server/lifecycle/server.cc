@@ -28,6 +28,7 @@
 #include "server/http/http_server.h"
 #include "server/lifecycle/file_shares.h"
 #include "server/lifecycle/log_wiring.h"
+#include "server/lifecycle/memory_budgets.h"
 #include "server/log/log.h"
 #include "server/metrics/model_collector.h"
 #include "server/metrics/request_metrics.h"
@@ -74,13 +75,36 @@ std::optional<http::Response> RefuseStranger(const TokenCheck& tokens, const htt
   return http::ErrorResponse({ErrorCode::kUnauthenticated, "a valid bearer token is needed"});
 }
 
+int RunThreads(const ServeOptions& o) {
+  return o.threads > 0 ? o.threads : UsableCores();
+}
+
+MemoryBudgets BudgetsFor(const ServeOptions& o) {
+  const MemoryAsked asked{.bound = ProcessMemoryBound(),
+                          .threads = RunThreads(o),
+                          .max_activation_bytes = o.max_activation_bytes,
+                          .max_request_bytes = o.max_request_bytes,
+                          .rest = o.allow_http,
+                          .grpc = o.allow_grpc};
+  const MemoryBudgets budgets = ShareMemory(asked);
+  const auto lowered = [&](const char* flag, std::uint64_t wish, std::uint64_t got) {
+    if (got >= wish) return;
+    LogWarning(
+        std::format("{} is more than the process's memory has room for", flag),
+        {{"asked", std::to_string(wish)}, {"used", std::to_string(got)}, {"memory", std::to_string(asked.bound)}});
+  };
+  lowered("--max-request-bytes", asked.max_request_bytes, budgets.max_request);
+  lowered("--max-activation-bytes", asked.max_activation_bytes, budgets.arena);
+  return budgets;
+}
+
 Result<std::shared_ptr<const OrtEnvironment>> StartOrt(const ServeOptions& o) {
   TANDEM_ASSIGN(auto library, OrtLibrary::Open(o.ort_library));
   // CUDA reserves addresses far beyond what it uses.
   if (!library->HasProvider("CUDAExecutionProvider")) BoundProcessMemory();
   LogInfo("ONNX Runtime loaded", {{"version", library->version()}, {"library", library->path()}});
   return OrtEnvironment::Create(std::move(library),
-                                {.intra_op_threads = o.threads > 0 ? o.threads : UsableCores(),
+                                {.intra_op_threads = RunThreads(o),
                                  .spin = o.spin,
                                  .max_activation_bytes = o.max_activation_bytes,
                                  .log = [](OrtSeverity severity, std::string_view text) {
@@ -121,6 +145,7 @@ struct Server::Parts {
   std::atomic<bool> accepting{false};
   std::atomic<bool> draining{false};
   FileShares shares;
+  MemoryBudgets memory;
   std::optional<LogSettings> log_settings;
   TraceSettings trace_settings;
   std::optional<SharedRegions> regions;
@@ -161,6 +186,9 @@ Status Server::Parts::BuildCore() {
   http::SetTransportLog(LogTransport);
   log_settings.emplace(ApplyLogSettings, InitialLogSettings(options));
   shares = ShareFiles(options.max_connections);
+  memory = BudgetsFor(options);
+  options.max_activation_bytes = memory.arena;
+  options.max_request_bytes = memory.max_request;
   regions.emplace(shares.regions);
   if (!options.token_file.empty()) {
     TANDEM_ASSIGN(tokens, TokenCheck::Load(options.token_file));
@@ -234,6 +262,7 @@ Status Server::Parts::ListenHttp() {
     api.address = options.http_address;
     api.port = static_cast<std::uint16_t>(options.http_port);
     api.max_connections = shares.http;
+    api.max_body_total = memory.rest_bodies;
     api.refuse_early = [this](const http::RequestHead& head) { return rest->Refuse(head); };
     TANDEM_ASSIGN(http, http::HttpServer::Start(std::move(api), [this](std::shared_ptr<http::Exchange> exchange) {
                     rest->Handle(std::move(exchange));
@@ -247,6 +276,7 @@ Status Server::Parts::ListenHttp() {
     scrape.port = static_cast<std::uint16_t>(options.metrics_port);
     scrape.max_connections = shares.metrics;
     scrape.limits.max_body = 64 * 1024;
+    scrape.max_body_total = 1024 * 1024;
     scrape.refuse_early = [this](const http::RequestHead& head) { return RefuseStranger(tokens, head); };
     TANDEM_ASSIGN(metrics_http,
                   http::HttpServer::Start(std::move(scrape), [this](std::shared_ptr<http::Exchange> exchange) {
@@ -266,6 +296,9 @@ Status Server::Parts::ListenGrpc() {
   settings.address = options.grpc_address;
   settings.port = options.grpc_port;
   settings.max_message_bytes = options.max_request_bytes;
+  settings.memory_quota_bytes = memory.grpc_buffers;
+  settings.max_request_bytes_under_way = memory.grpc_requests;
+  settings.max_answer_bytes_under_way = memory.grpc_answers;
   settings.max_connections = static_cast<int>(shares.grpc);
   settings.poll_window = std::chrono::microseconds(options.busy_poll_us);
   settings.tls = Tls(options);

@@ -44,7 +44,7 @@ class Answer:
 
 class Server:
     """One `tandem serve` on ports of its own. Use as a context manager, or stop() it."""
-    def __init__(self, repository, *flags, open_files=None, environment=None, wait=True, tls=None):
+    def __init__(self, repository, *flags, open_files=None, memory=None, environment=None, wait=True, tls=None):
         self.folder = tempfile.TemporaryDirectory(prefix="tandem-server-")
         folder = pathlib.Path(self.folder.name)
         self.log_file = folder / "log"
@@ -60,6 +60,8 @@ class Server:
 
         if open_files:  # By a program, not between fork and exec: gRPC's threads in here do not survive a fork.
             command = ["prlimit", f"--nofile={open_files}:{open_files}", *command]
+        if memory:
+            command = ["prlimit", f"--data={memory}:{memory}", *command]
         with open(self.log_file, "wb") as log:
             self.process = subprocess.Popen([str(part) for part in command],
                                             stdout=log,
