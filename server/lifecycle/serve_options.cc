@@ -107,7 +107,8 @@ void AddServeFlags(CLI::App& app, ServeOptions& o) {
   Flag(app, "--spin", o.spin, "Let idle compute threads poll: faster, but they keep the cores busy", compute);
   Flag(app, "--workers", o.workers, "Runs under way at once", compute)->check(CLI::Range(1, 64))->capture_default_str();
   Flag(app, "--max-activation-bytes", o.max_activation_bytes,
-       "Bound on the memory of all runs and of all weights; 0: three quarters of what this process may have", compute);
+       "Bound on the memory of all runs and of all weights; 0: what requests leave of what this process may have",
+       compute);
 
   const char* limits = "Limits";
   Flag(app, "--default-slo-ms", o.default_slo_ms, "SLO of requests and models that name none; 0: none", limits)

@@ -47,7 +47,7 @@ TEST(MemoryBudgets, OneRequestAlwaysFits) {
     EXPECT_LE(2 * budgets.max_request, budgets.rest_bodies);  // A body that grows is there twice.
     EXPECT_LE(budgets.max_request, budgets.grpc_requests);
     EXPECT_LE(budgets.max_request, budgets.grpc_answers / 8 * 7);  // The rest is for small ones.
-    EXPECT_LE(2 * budgets.max_request, budgets.grpc_buffers);  // Calls are cancelled long before the quota is full.
+    EXPECT_LE(2 * budgets.max_request, budgets.grpc_buffers);      // Calls are cancelled long before the quota is full.
   }
 }
 
