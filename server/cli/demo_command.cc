@@ -221,6 +221,7 @@ void AddDemoCommand(CLI::App& app, int& exit_code) {
     // Each line as it comes, also in a pipe.
     std::setvbuf(stdout, nullptr, _IOLBF, 0);
     const Result<int> done = Demo(*o);
+    FlushLog();
     if (!done) std::fprintf(stderr, "tandem demo: %s\n", done.error().message.c_str());
     exit_code = done.value_or(kFailed);
   });

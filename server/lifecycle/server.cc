@@ -206,6 +206,12 @@ std::string Server::Parts::MetricsText() {
       "tandem_queue_depth", "Requests that wait for the device", prometheus::MetricType::Gauge, {}};
   queue.metric.emplace_back().gauge.value = static_cast<double>(dispatcher->queued());
   families.push_back(std::move(queue));
+  prometheus::MetricFamily dropped{"tandem_log_lines_dropped_total",
+                                   "Lines of the log that were dropped: nobody read them in time",
+                                   prometheus::MetricType::Counter,
+                                   {}};
+  dropped.metric.emplace_back().counter.value = static_cast<double>(LogLinesDropped());
+  families.push_back(std::move(dropped));
   for (auto& family : collector->Collect()) families.push_back(std::move(family));
   return prometheus::TextSerializer().Serialize(families);
 }

@@ -1,4 +1,5 @@
 """Starting, stopping, changing and watching a server."""
+import fcntl
 import json
 import os
 import signal
@@ -110,6 +111,63 @@ class Stopping(OperationsTest):
         begun = time.monotonic()
         self.assertEqual(server.wait(), 1)
         self.assertLess(time.monotonic() - begun, 10)
+
+    def test_a_log_that_nobody_reads_stops_nothing(self):
+        reader, writer = os.pipe()
+        self.addCleanup(os.close, reader)
+        fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+        server = self.start(self.repository, "--log-level", "debug", "--log-format", "json", stderr=writer)
+        os.close(writer)
+        with Connection(server.http_port) as connection:
+            for _ in range(200):
+                self.assertEqual(connection.send(request(GOOD_BODY)).answer().status, 200)
+        self.assertEqual(server.metric("tandem_log_lines_dropped_total"), 0)
+        server.signal(signal.SIGTERM)
+        with open(reader, "rb", closefd=False) as log:  # Whoever reads it in the end misses nothing.
+            lines = [json.loads(line) for line in log.read().splitlines()]
+        self.assertEqual(server.wait(), 0)
+        self.assertEqual(sum(line["message"] == "request" for line in lines), 200)
+        self.assertEqual(lines[-1]["message"], "stopped")
+        self.assertEqual([line["time"] for line in lines], sorted(line["time"] for line in lines))
+
+    def test_signals_are_heard_while_nobody_reads_the_log(self):
+        def start():
+            reader, writer = os.pipe()
+            self.addCleanup(os.close, reader)
+            os.set_blocking(writer, False)
+            while True:
+                try:
+                    os.write(writer, b"x" * 4096)
+                except BlockingIOError:
+                    break
+            os.set_blocking(writer, True)
+            server = self.start(self.repository, stderr=writer)
+            os.close(writer)
+            return server
+
+        server = start()
+        server.signal(signal.SIGTERM)
+        self.assertEqual(server.wait(), 0)
+        server = start()
+        running = Connection(server.http_port).send(slow_body(FOREVER))
+        self.addCleanup(running.close)
+        server.wait_busy()
+        server.signal(signal.SIGTERM)
+        until(lambda: server.call("GET", "/v2/health/ready").status == 503, "the drain begins")
+        server.signal(signal.SIGTERM)
+        self.assertEqual(server.wait(20), 1)  # The drain would take 30 s.
+
+    def test_signals_are_heard_while_the_server_starts(self):
+        pipe = self.folder / "ports"
+        os.mkfifo(pipe)  # Whoever opens it to write waits for a reader.
+        for times, code in ((1, 0), (2, 1)):
+            server = self.start(self.repository, ports_file=pipe, wait=False)
+            until(lambda: "ONNX Runtime loaded" in server.log(), "it starts")
+            server.signal(signal.SIGTERM)
+            until(lambda: "draining" in server.log(), "it has heard that")
+            for _ in range(times - 1):
+                server.signal(signal.SIGTERM)
+            self.assertEqual(server.wait(20), code, server.log())
 
     def loading_server(self, *flags):
         """A server with a model whose loading takes minutes."""
