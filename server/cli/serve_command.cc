@@ -116,11 +116,12 @@ class ServeSection final : public CLI::ConfigBase {
 };
 
 // CLI11 drops a value from the environment that it cannot use; an option given wrongly must not look like one not
-// given.
+// given. An empty variable is as none, but not where that would take protection away.
 void RefuseBadEnvironment(const CLI::App& command) {
   for (const CLI::Option* option : command.get_options()) {
     const char* value = option->get_envname().empty() ? nullptr : std::getenv(option->get_envname().c_str());
-    if (value != nullptr && *value != '\0' && option->count() == 0) {
+    if (value == nullptr || option->count() > 0) continue;
+    if (*value != '\0' || option->get_group() == kTrustGroup) {
       throw CLI::ValidationError(option->get_envname(),
                                  "the value '" + std::string(value) + "' is not valid for " + option->get_name());
     }
