@@ -12,7 +12,6 @@ namespace tandem {
 namespace {
 
 using namespace std::chrono_literals;
-using ::testing::EndsWith;
 using ::testing::StartsWith;
 
 std::string Notice(std::uint64_t dropped) {
@@ -91,12 +90,9 @@ TEST(LogWriter, CountsWhatCannotBeWritten) {
 
 TEST(LogWriter, GoesWithoutWaiting) {
   SmallPipe pipe;
-  {
-    LogWriter writer(pipe.in(), 1 << 20, Notice);
-    for (int i = 0; i < 100; ++i) writer.Write(std::string(999, 'x') + "\n");
-    EXPECT_FALSE(writer.Flush(1ms));
-  }
-  EXPECT_THAT(pipe.ReadUntil("x\n"), EndsWith("x\n"));
+  LogWriter writer(pipe.in(), 1 << 20, Notice);
+  for (int i = 0; i < 100; ++i) writer.Write(std::string(999, 'x') + "\n");
+  EXPECT_FALSE(writer.Flush(1ms));
 }
 
 }  // namespace
