@@ -14,7 +14,7 @@ run_cmake() {
 }
 
 configure() {
-  local preset=$1 dir=$HERE/build/$1 log=$HERE/build/$1.configure.log
+  local preset=${1:?} dir=$HERE/build/$1 log=$HERE/build/$1.configure.log
   # Objects from other system headers must not be reused; ccache knows which still fit.
   # A link is left from work in a chroot.
   if [[ -L $dir ]] || [[ -d $dir && $(cat "$dir/.tandem-environment" 2>/dev/null) != "$TANDEM_ENVIRONMENT" ]]; then

@@ -4,12 +4,18 @@
 say() { printf 'tandem: %s\n' "$*" >&2; }
 
 # die MESSAGE [ADVICE…]: one line on what failed, then one line per piece of advice.
-die() {
-  printf 'tandem: error: %s\n' "$1" >&2
-  shift
-  local line
+die() { leave 1 "$@"; }
+
+# misuse MESSAGE [ADVICE…]: the same for a wrong command line.
+misuse() { leave 2 "$@"; }
+
+# leave STATUS MESSAGE [ADVICE…]
+leave() {
+  local status=$1 line
+  printf 'tandem: error: %s\n' "$2" >&2
+  shift 2
   for line in "$@"; do printf '  %s\n' "$line" >&2; done
-  exit 1
+  exit "$status"
 }
 
 # cache_dir: TANDEM_CACHE, or the place that the desktop's rules give. Without a home it is in /tmp.

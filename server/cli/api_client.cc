@@ -14,6 +14,8 @@
 #include <trantor/utils/Logger.h>
 #include <trantor/utils/Utilities.h>
 
+#include "server/lifecycle/number_range.h"
+
 namespace tandem::cli {
 namespace {
 
@@ -52,10 +54,10 @@ Result<Json::Value> Parse(std::string_view text) {
   try {
     const std::unique_ptr<Json::CharReader> reader(builder.newCharReader());
     if (text.empty() || reader->parse(text.data(), text.data() + text.size(), &value, &errors)) return value;
-  } catch (const std::exception& e) {
-    errors = e.what();
+  } catch (const std::exception&) {
+    // Nested too deeply, for one.
   }
-  return Fail(ErrorCode::kInternal, "the server's answer is not JSON: {}", errors.substr(0, 200));
+  return Fail(ErrorCode::kInternal, "the server's answer is not JSON; does --url name a model server?");
 }
 
 // How much of a body of `size` bytes is JSON: what the header says, or all of it.
@@ -192,7 +194,7 @@ void AddClientFlags(CLI::App& command, ClientOptions& options) {
   command.add_option("--url", options.url, "The server")->envname("TANDEM_URL")->capture_default_str();
   command.add_option("--token", options.token, "Bearer token")->envname("TANDEM_TOKEN");
   command.add_option("--timeout", options.timeout_secs, "Seconds to wait for an answer")
-      ->check(CLI::Range(0.001, 86400.0))
+      ->check(Between(0.001, 86400))
       ->capture_default_str();
   command.add_flag("--insecure-tls", options.insecure_tls, "Accept any certificate");
 }

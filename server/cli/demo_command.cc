@@ -23,6 +23,7 @@
 #include "server/cli/demo_view.h"
 #include "server/cli/infer_inputs.h"
 #include "server/cli/interruption.h"
+#include "server/lifecycle/number_range.h"
 #include "server/lifecycle/server.h"
 #include "server/log/log.h"
 
@@ -205,11 +206,11 @@ void AddDemoCommand(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("demo", "Serve sample models, send them load, and show how they do");
   auto o = std::make_shared<DemoOptions>();
   command->add_option("--seconds", o->seconds, "How long to send load")
-      ->check(CLI::Range(1.0, 86400.0))
+      ->check(Between(1, 86400))
       ->capture_default_str();
   command->add_option("--models", o->models, "Which of the sample models")->delimiter(',')->capture_default_str();
   command->add_option("--load", o->load, "Share of the device's time to ask for")
-      ->check(CLI::Range(0.01, 10.0))
+      ->check(Between(0.01, 10))
       ->capture_default_str();
   command->add_option("--samples", o->samples, "Folder of the sample models")->capture_default_str();
   command->add_option("--json", o->json_file, "Write the report to this file");
@@ -221,6 +222,7 @@ void AddDemoCommand(CLI::App& app, int& exit_code) {
     // Each line as it comes, also in a pipe.
     std::setvbuf(stdout, nullptr, _IOLBF, 0);
     const Result<int> done = Demo(*o);
+    FlushLog();
     if (!done) std::fprintf(stderr, "tandem demo: %s\n", done.error().message.c_str());
     exit_code = done.value_or(kFailed);
   });

@@ -12,6 +12,7 @@
 #include "server/cli/command.h"
 #include "server/cli/infer_answer.h"
 #include "server/cli/infer_inputs.h"
+#include "server/lifecycle/number_range.h"
 
 namespace tandem::cli {
 namespace {
@@ -95,8 +96,8 @@ Status Ask(ApiClient& client, const Model& model, const Message& message, const 
     std::puts(AnswerAsJson(answer.json, outputs).c_str());
     return {};
   }
-  std::printf("%s version %s answered in %.2f ms\n", answer.json["model_name"].asCString(),
-              answer.json["model_version"].asCString(), took.count());
+  std::printf("%s version %s answered in %.2f ms\n", answer.json["model_name"].asString().c_str(),
+              answer.json["model_version"].asString().c_str(), took.count());
   for (const Tensor& output : outputs) std::puts(OutputAsText(output).c_str());
   return {};
 }
@@ -108,7 +109,7 @@ int Complain(const Error& error, int exit_code) {
 
 // A mistake on the command line is told before the server is asked anything, where that is possible; what the server
 // refuses is no mistake of the command line's form.
-int Infer(const InferOptions& options) {
+int Infer(const InferOptions& options) try {
   auto choices = ParseChoices(options.inputs, options.shapes);
   if (!choices) return Complain(choices.error(), kUsage);
   auto client = ApiClient::Connect(options.client);
@@ -122,6 +123,10 @@ int Infer(const InferOptions& options) {
   if (!outputs) return Complain(outputs.error(), kUsage);
   const Status asked = Ask(**client, *model, BuildMessage(*inputs, *outputs, options.top), options);
   return asked ? kDone : Complain(asked.error(), kFailed);
+} catch (const Json::Exception&) {
+  // An answer of another form than asked for.
+  return Complain({ErrorCode::kInternal, "the server's answer is not what a model server gives; is --url right?"},
+                  kFailed);
 }
 
 }  // namespace
@@ -134,8 +139,8 @@ void AddInferCommand(CLI::App& app, int& exit_code) {
   command->add_option("-i,--input", o->inputs, "NAME=@FILE.npy or NAME=JSON; of the others, those needed are random");
   command->add_option("--shape", o->shapes, "NAME:D,D,…: of a random input, or of a flat list");
   command->add_option("-o,--output", o->outputs, "Only these outputs");
-  command->add_option("--top", o->top, "Print the N largest classes")->check(CLI::PositiveNumber);
-  command->add_option("--slo-ms", o->slo_ms, "Deadline of the request")->check(CLI::Range(0.001, 86400000.0));
+  command->add_option("--top", o->top, "Print the N largest classes")->check(Between(1, 4294967295));
+  command->add_option("--slo-ms", o->slo_ms, "Deadline of the request")->check(Between(0.001, 86400000));
   command->add_option("--seed", o->seed, "Seed of random inputs")->capture_default_str();
   command->add_flag("--json", o->json, "Print the whole answer as JSON");
   AddClientFlags(*command, o->client);

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cstdio>
+#include <format>
 #include <functional>
 #include <memory>
 #include <string>
@@ -24,27 +26,50 @@ std::string Pretty(const Json::Value& value) {
   return Json::writeString(builder, value);
 }
 
+// Of an entry that CheckIndex has seen.
+std::string TextOf(const Json::Value& entry, const char* key, const char* otherwise = "") {
+  return entry.get(key, otherwise).asString();
+}
+
+Error NotUnderstood() {
+  return {ErrorCode::kInternal, "the server's answer is not what a model server gives; is --url right?"};
+}
+
+// Whatever answers, only what an index of models looks like is taken for one.
+Status CheckIndex(const Json::Value& index) {
+  if (!index.isArray()) return std::unexpected(NotUnderstood());
+  for (const Json::Value& entry : index) {
+    if (!entry.isObject() || !entry.isMember("name")) return std::unexpected(NotUnderstood());
+    for (const char* key : {"name", "version", "state", "reason"}) {
+      if (entry.isMember(key) && !entry[key].isString()) return std::unexpected(NotUnderstood());
+    }
+  }
+  return {};
+}
+
 void PrintIndex(const Json::Value& index) {
   std::size_t width = 5;
-  for (const Json::Value& entry : index) width = std::max(width, entry["name"].asString().size());
+  for (const Json::Value& entry : index) width = std::max(width, TextOf(entry, "name").size());
   std::printf("%-*s  %7s  %-11s  %s\n", static_cast<int>(width), "MODEL", "VERSION", "STATE", "REASON");
   for (const Json::Value& entry : index) {
-    std::printf("%-*s  %7s  %-11s  %s\n", static_cast<int>(width), entry["name"].asCString(),
-                entry.get("version", "-").asCString(), entry["state"].asCString(), entry["reason"].asCString());
+    std::printf("%-*s  %7s  %-11s  %s\n", static_cast<int>(width), TextOf(entry, "name").c_str(),
+                TextOf(entry, "version", "-").c_str(), TextOf(entry, "state").c_str(), TextOf(entry, "reason").c_str());
   }
 }
 
-void PrintTensors(const char* title, const Json::Value& tensors) {
-  std::printf("%s\n", title);
+std::string TensorLines(const char* title, const Json::Value& tensors) {
+  std::string lines = std::string(title) + "\n";
   for (const Json::Value& tensor : tensors) {
     std::string shape;
     for (const Json::Value& dim : tensor["shape"]) shape += (shape.empty() ? "" : ",") + dim.asString();
-    std::printf("  %-24s %-6s [%s]\n", tensor["name"].asCString(), tensor["datatype"].asCString(), shape.c_str());
+    lines += std::format("  {:<24} {:<6} [{}]\n", tensor["name"].asString(), tensor["datatype"].asString(), shape);
   }
+  return lines;
 }
 
 Status List(ApiClient& client, const ModelsOptions& options) {
   TANDEM_ASSIGN(const Json::Value index, client.Post("/v2/repository/index", ""));
+  TANDEM_TRY(CheckIndex(index));
   options.json ? void(std::puts(Pretty(index).c_str())) : PrintIndex(index);
   return {};
 }
@@ -52,6 +77,10 @@ Status List(ApiClient& client, const ModelsOptions& options) {
 Status Show(ApiClient& client, const ModelsOptions& options) {
   const std::string path = "/v2/models/" + PathSegment(options.model);
   TANDEM_ASSIGN(Json::Value metadata, client.Get(path));
+  if (!metadata.isObject() || !metadata["name"].isString() || !metadata["inputs"].isArray() ||
+      !metadata["outputs"].isArray()) {
+    return std::unexpected(NotUnderstood());
+  }
   if (options.json) {
     TANDEM_ASSIGN(metadata["config"], client.Get(path + "/config"));
     std::puts(Pretty(metadata).c_str());
@@ -60,10 +89,10 @@ Status Show(ApiClient& client, const ModelsOptions& options) {
   std::string versions;
   for (const Json::Value& version : metadata["versions"])
     versions += (versions.empty() ? "" : ", ") + version.asString();
-  std::printf("%s (%s), versions: %s\n", metadata["name"].asCString(), metadata["platform"].asCString(),
-              versions.c_str());
-  PrintTensors("inputs", metadata["inputs"]);
-  PrintTensors("outputs", metadata["outputs"]);
+  const std::string head =
+      std::format("{} ({}), versions: {}\n", metadata["name"].asString(), metadata["platform"].asString(), versions);
+  std::fputs((head + TensorLines("inputs", metadata["inputs"]) + TensorLines("outputs", metadata["outputs"])).c_str(),
+             stdout);
   return {};
 }
 
@@ -75,6 +104,7 @@ Status Change(ApiClient& client, const ModelsOptions& options, const char* what)
     return {};
   }
   TANDEM_ASSIGN(const Json::Value index, client.Post("/v2/repository/index", ""));
+  TANDEM_TRY(CheckIndex(index));
   Json::Value entries(Json::arrayValue);
   for (const Json::Value& entry : index) {
     if (entry["name"].asString() == options.model) entries.append(entry);
@@ -85,9 +115,18 @@ Status Change(ApiClient& client, const ModelsOptions& options, const char* what)
 
 using Action = std::function<Status(ApiClient&, const ModelsOptions&)>;
 
+// An answer of another form than asked for is an exception of JsonCpp's.
+Status Try(const Action& action, ApiClient& client, const ModelsOptions& options) {
+  try {
+    return action(client, options);
+  } catch (const Json::Exception&) {
+    return std::unexpected(NotUnderstood());
+  }
+}
+
 int Run(const ModelsOptions& options, const Action& action) {
   auto client = ApiClient::Connect(options.client);
-  const Status done = client ? action(**client, options) : Status(std::unexpected(client.error()));
+  const Status done = client ? Try(action, **client, options) : Status(std::unexpected(client.error()));
   if (done) return kDone;
   std::fprintf(stderr, "tandem models: %s\n", done.error().message.c_str());
   return client ? kFailed : UsageOr(done.error(), kFailed);

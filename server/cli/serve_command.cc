@@ -26,19 +26,26 @@ namespace {
 
 constexpr const char* kConfigVariable = "TANDEM_CONFIG";
 
-// What Loading sends to this process when it has ended. From anybody else it says nothing.
-constexpr int kLoaded = SIGUSR1;
+// What Startup sends to this process when it has ended. From anybody else it says nothing.
+constexpr int kStartupEnded = SIGUSR1;
 
 sigset_t HandledSignals() {
   sigset_t set;
   ::sigemptyset(&set);
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP, kLoaded}) ::sigaddset(&set, signal);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, kStartupEnded}) ::sigaddset(&set, signal);
   return set;
 }
 
 int Complain(const Error& error) {
-  std::fprintf(stderr, "tandem serve: %s\n", error.message.c_str());
+  LogAsIs("tandem serve: " + error.message);
   return error.code == ErrorCode::kInvalidArgument ? kUsage : kFailed;
+}
+
+// Ends the process without waiting for anything in it, and not for long for the reader of the log.
+[[noreturn]] void Leave(std::string_view why, int exit_code) {
+  LogWarning(why);
+  FlushLog(std::chrono::milliseconds(100));
+  ::_exit(exit_code);
 }
 
 // Sees to it that a server which has been told to stop does: from when it is made until it goes, a further SIGTERM or
@@ -50,38 +57,49 @@ class Impatience {
           const timespec tick{.tv_sec = 0, .tv_nsec = 20'000'000};
           while (!stop.stop_requested()) {
             const int signal = ::sigtimedwait(&signals, nullptr, &tick);
-            if (signal == SIGTERM || signal == SIGINT) Leave("second signal: leaving at once");
-            if (RealClock::Instance().Now() >= until) Leave("the server does not stop; leaving without it");
+            if (signal == SIGTERM || signal == SIGINT) Leave("second signal: leaving at once", kFailed);
+            if (RealClock::Instance().Now() >= until) Leave("the server does not stop; leaving without it", kFailed);
           }
         }) {}
 
  private:
-  [[noreturn]] static void Leave(std::string_view why) {
-    LogWarning(why);
-    std::fflush(nullptr);
-    ::_exit(kFailed);
-  }
-
   const std::jthread thread_;
 };
 
-// Loads the models on a thread of its own, so that signals are heard meanwhile.
-class Loading {
+// Starts the server and loads its models on a thread of its own, so that signals are heard meanwhile.
+class Startup {
  public:
-  explicit Loading(Server& server)
-      : thread_([this, &server] {
-          promise_.set_value(server.LoadModels());
-          ::kill(::getpid(), kLoaded);
+  explicit Startup(const ServeOptions& options)
+      : thread_([this, &options] {
+          auto server = Server::Start(options);
+          const Status started = server ? Status() : Status(std::unexpected(server.error()));
+          if (started) server_ = *std::move(server);
+          started_promise_.set_value();
+          promise_.set_value(started ? server_->LoadModels() : started);
+          ::kill(::getpid(), kStartupEnded);
         }) {}
 
-  // Whether it ends within that time.
+  // Whether the server listens within that time, or never will.
+  [[nodiscard]] bool StartsWithin(std::chrono::milliseconds time) const {
+    return started_.wait_for(time) == std::future_status::ready;
+  }
+  // Whether all of it ends within that time.
   [[nodiscard]] bool EndsWithin(std::chrono::milliseconds time) const {
     return result_.wait_for(time) == std::future_status::ready;
   }
   // How it ended; waits for that.
   [[nodiscard]] const Status& result() const { return result_.get(); }
 
+  // Once it has started; null when it could not.
+  [[nodiscard]] Server* server() { return server_.get(); }
+  // Once all of it has ended.
+  void DestroyServer() { server_.reset(); }
+
  private:
+  // Of the thread until it has started, then of whoever owns this object.
+  std::unique_ptr<Server> server_;
+  std::promise<void> started_promise_;
+  const std::shared_future<void> started_ = started_promise_.get_future().share();
   std::promise<Status> promise_;
   const std::shared_future<Status> result_ = promise_.get_future().share();
   const std::jthread thread_;  // Last: it uses the above.
@@ -98,11 +116,12 @@ class ServeSection final : public CLI::ConfigBase {
 };
 
 // CLI11 drops a value from the environment that it cannot use; an option given wrongly must not look like one not
-// given.
+// given. An empty variable is as none, but not where that would take protection away.
 void RefuseBadEnvironment(const CLI::App& command) {
   for (const CLI::Option* option : command.get_options()) {
     const char* value = option->get_envname().empty() ? nullptr : std::getenv(option->get_envname().c_str());
-    if (value != nullptr && *value != '\0' && option->count() == 0) {
+    if (value == nullptr || option->count() > 0) continue;
+    if (*value != '\0' || option->get_group() == kTrustGroup) {
       throw CLI::ValidationError(option->get_envname(),
                                  "the value '" + std::string(value) + "' is not valid for " + option->get_name());
     }
@@ -111,7 +130,7 @@ void RefuseBadEnvironment(const CLI::App& command) {
 
 // Lets requests under way finish, and what is being loaded, until the time for it is over. What a client was promised
 // and did not get makes it a failure.
-int Stop(std::unique_ptr<Server> server, const Loading& loading, const sigset_t& signals, const ServeOptions& options) {
+int Stop(Startup& startup, const sigset_t& signals, const ServeOptions& options) {
   // For what cannot be interrupted to end after it was told to.
   constexpr std::chrono::milliseconds kGrace(4000);
   const RealClock& clock = RealClock::Instance();
@@ -122,15 +141,17 @@ int Stop(std::unique_ptr<Server> server, const Loading& loading, const sigset_t&
   };
   LogInfo("draining: requests under way finish, new ones are refused");
   const Impatience impatience(signals, until + kGrace);
+  // Until it has started nobody was promised anything.
+  if (!startup.StartsWithin(kGrace / 2)) Leave("stopped before the server had started", kDone);
+  Server* const server = startup.server();
+  if (server == nullptr) return Complain(startup.result().error());
   server->BeginDrain();
   const bool drained = server->WaitDrained(left());
   if (!drained) LogWarning("drain time is over; requests under way are dropped");
-  if (!loading.EndsWithin(left() + kGrace / 2)) {
-    LogWarning("drain time is over; leaving without the model that is still loading");
-    std::fflush(nullptr);
-    ::_exit(kFailed);
+  if (!startup.EndsWithin(left() + kGrace / 2)) {
+    Leave("drain time is over; leaving without the model that is still loading", kFailed);
   }
-  server.reset();
+  startup.DestroyServer();
   LogInfo("stopped");
   return drained ? kDone : kFailed;
 }
@@ -147,16 +168,17 @@ int Serve(const ServeOptions& options) {
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
 
-  auto server = Server::Start(options);
-  if (!server) return Complain(server.error());
-  const Loading loading(**server);
+  Startup startup(options);
   int signal = 0;
   while (signal != SIGTERM && signal != SIGINT) {
     if (::sigwait(&signals, &signal) != 0) continue;
-    if (signal == SIGHUP) (*server)->Rescan();
-    if (signal == kLoaded && loading.EndsWithin({}) && !loading.result()) return Complain(loading.result().error());
+    // Before the start is over, the repository has not been looked at yet.
+    if (signal == SIGHUP && startup.StartsWithin({}) && startup.server() != nullptr) startup.server()->Rescan();
+    if (signal == kStartupEnded && startup.EndsWithin({}) && !startup.result()) {
+      return Complain(startup.result().error());
+    }
   }
-  return Stop(std::move(*server), loading, signals, options);
+  return Stop(startup, signals, options);
 }
 
 }  // namespace
@@ -188,6 +210,7 @@ void AddServeCommand(CLI::App& app, int& exit_code) {
   command->callback([command, options, &exit_code] {
     RefuseBadEnvironment(*command);
     exit_code = Serve(*options);
+    FlushLog();
   });
 }
 

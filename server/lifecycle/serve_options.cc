@@ -1,11 +1,14 @@
 #include "server/lifecycle/serve_options.h"
 
 #include <cctype>
+#include <filesystem>
 #include <format>
 #include <string_view>
 
 #include <CLI/CLI.hpp>
 #include <arpa/inet.h>
+
+#include "server/lifecycle/number_range.h"
 
 namespace tandem {
 namespace {
@@ -17,15 +20,10 @@ std::string EnvironmentName(std::string_view flag) {
   return name;
 }
 
-// As CLI::Range, which lets "nan" through.
-CLI::Validator Between(double least, double most) {
+// An empty name would silently mean none, and with that no protection.
+CLI::Validator Named() {
   return CLI::Validator(
-      [least, most](std::string& text) {
-        double value = 0;
-        if (CLI::detail::lexical_cast(text, value) && value >= least && value <= most) return std::string();
-        return std::format("'{}' is not a number from {} to {}", text, least, most);
-      },
-      std::format("FLOAT in [{} - {}]", least, most));
+      [](std::string& text) { return std::string(text.empty() ? "the name of a file is empty" : ""); }, "FILE");
 }
 
 template <typename T>
@@ -66,6 +64,24 @@ Status CheckExposure(const ServeOptions& o) {
   TANDEM_TRY(check(o.allow_http, "--http-address", o.http_address));
   TANDEM_TRY(check(o.allow_grpc, "--grpc-address", o.grpc_address));
   return check(o.allow_metrics, "--metrics-address", o.metrics_address);
+}
+
+// A pipe or a device may never come to its end, and most of these are read more than once.
+Status CheckFile(const char* flag, const std::string& path) {
+  if (path.empty()) return {};
+  std::error_code ec;
+  const auto type = std::filesystem::status(path, ec).type();
+  if (type == std::filesystem::file_type::not_found) return Invalid("{} '{}' is not there", flag, path);
+  // What may not be looked at is told by whoever opens it.
+  if (type == std::filesystem::file_type::regular || type == std::filesystem::file_type::none) return {};
+  return Invalid("{} '{}' is not a regular file", flag, path);
+}
+
+Status CheckFolder(const char* flag, const std::string& path) {
+  std::error_code ec;
+  const std::filesystem::directory_iterator readable(path, ec);
+  if (ec) return Invalid("{} '{}' cannot be read as a folder: {}", flag, path, ec.message());
+  return {};
 }
 
 }  // namespace
@@ -138,11 +154,13 @@ void AddServeFlags(CLI::App& app, ServeOptions& o) {
       ->check(CLI::Range(0, 10'000))
       ->capture_default_str();
 
-  const char* trust = "Trust";
-  Flag(app, "--tls-cert", o.tls_cert, "Certificate chain (PEM) for REST and gRPC", trust);
-  Flag(app, "--tls-key", o.tls_key, "Private key (PEM) of --tls-cert", trust);
-  Flag(app, "--tls-client-ca", o.tls_client_ca, "Only clients with a certificate of this CA (PEM)", trust);
-  Flag(app, "--token-file", o.token_file, "Only clients with one of these bearer tokens, one a line", trust);
+  const char* trust = kTrustGroup;
+  Flag(app, "--tls-cert", o.tls_cert, "Certificate chain (PEM) for REST and gRPC", trust)->check(Named());
+  Flag(app, "--tls-key", o.tls_key, "Private key (PEM) of --tls-cert", trust)->check(Named());
+  Flag(app, "--tls-client-ca", o.tls_client_ca, "Only clients with a certificate of this CA (PEM)", trust)
+      ->check(Named());
+  Flag(app, "--token-file", o.token_file, "Only clients with one of these bearer tokens, one a line", trust)
+      ->check(Named());
   Flag(app, "--insecure", o.insecure, "Allow other addresses than loopback without protection", trust);
 
   const char* operation = "Operation";
@@ -164,6 +182,17 @@ Status CheckServeOptions(const ServeOptions& o) {
   TANDEM_TRY(CheckAddress("--grpc-address", o.grpc_address));
   TANDEM_TRY(CheckAddress("--metrics-address", o.metrics_address));
   return CheckExposure(o);
+}
+
+Status CheckServeFiles(const ServeOptions& o) {
+  for (const std::string& folder : o.model_repository) TANDEM_TRY(CheckFolder("--model-repository", folder));
+  TANDEM_TRY(CheckFile("--tls-cert", o.tls_cert));
+  TANDEM_TRY(CheckFile("--tls-key", o.tls_key));
+  TANDEM_TRY(CheckFile("--tls-client-ca", o.tls_client_ca));
+  TANDEM_TRY(CheckFile("--token-file", o.token_file));
+  // A bare name is for the loader to find.
+  if (!o.ort_library.contains('/')) return {};
+  return CheckFile("--ort-library", o.ort_library);
 }
 
 }  // namespace tandem

@@ -61,10 +61,15 @@ struct ServeOptions {
   std::string ports_file;
 };
 
+// The group of the flags that protect the server, in the help.
+inline constexpr const char* kTrustGroup = "Trust";
+
 // Adds the flags (and their TANDEM_* environment variables) to a CLI11 command; `options` outlives the app.
 void AddServeFlags(CLI::App& app, ServeOptions& options);
 
 // What flags alone cannot check: combinations, ranges, and that nothing is offered to a network unprotected.
 [[nodiscard]] Status CheckServeOptions(const ServeOptions& options);
+// That the files and folders they name are such and can be opened.
+[[nodiscard]] Status CheckServeFiles(const ServeOptions& options);
 
 }  // namespace tandem

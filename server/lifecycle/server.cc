@@ -26,11 +26,13 @@
 #include "server/core/server_core.h"
 #include "server/grpc/grpc_server.h"
 #include "server/http/http_server.h"
+#include "server/http/listener.h"
 #include "server/lifecycle/file_shares.h"
 #include "server/lifecycle/log_wiring.h"
 #include "server/lifecycle/memory_budgets.h"
 #include "server/log/log.h"
 #include "server/metrics/model_collector.h"
+#include "server/metrics/process_usage.h"
 #include "server/metrics/request_metrics.h"
 #include "server/repository/onnx_session_factory.h"
 #include "server/rest/rest_api.h"
@@ -99,7 +101,9 @@ MemoryBudgets BudgetsFor(const ServeOptions& o) {
 }
 
 Result<std::shared_ptr<const OrtEnvironment>> StartOrt(const ServeOptions& o) {
-  TANDEM_ASSIGN(auto library, OrtLibrary::Open(o.ort_library));
+  auto opened = OrtLibrary::Open(o.ort_library);
+  if (!opened && !o.ort_library.empty()) return Invalid("--ort-library: {}", opened.error().message);
+  TANDEM_ASSIGN(auto library, std::move(opened));
   // CUDA reserves addresses far beyond what it uses.
   if (!library->HasProvider("CUDAExecutionProvider")) BoundProcessMemory();
   LogInfo("ONNX Runtime loaded", {{"version", library->version()}, {"library", library->path()}});
@@ -111,6 +115,17 @@ Result<std::shared_ptr<const OrtEnvironment>> StartOrt(const ServeOptions& o) {
                                    Log(severity >= OrtSeverity::kError ? LogLevel::kError : LogLevel::kDebug, text,
                                        {{"from", "onnxruntime"}});
                                  }});
+}
+
+// Libraries end the process when they get no descriptor for what a thread waits on.
+Status CheckFileLimit() {
+  constexpr std::size_t kFewest = 48;
+  const std::size_t limit = http::RaiseFileLimit();
+  const std::size_t open = ReadProcessUsage().open_fds;
+  if (limit >= open + kFewest) return {};
+  return Fail(ErrorCode::kUnavailable,
+              "the limit on open files, {}, is too low: {} are open already, and at least {} more are needed", limit,
+              open, kFewest);
 }
 
 Result<repository::RepositoryOptions> RepositorySettings(const ServeOptions& o) {
@@ -239,6 +254,12 @@ std::string Server::Parts::MetricsText() {
       "tandem_queue_depth", "Requests that wait for the device", prometheus::MetricType::Gauge, {}};
   queue.metric.emplace_back().gauge.value = static_cast<double>(dispatcher->queued());
   families.push_back(std::move(queue));
+  prometheus::MetricFamily dropped{"tandem_log_lines_dropped_total",
+                                   "Lines of the log that were dropped: nobody read them in time",
+                                   prometheus::MetricType::Counter,
+                                   {}};
+  dropped.metric.emplace_back().counter.value = static_cast<double>(LogLinesDropped());
+  families.push_back(std::move(dropped));
   for (auto& family : collector->Collect()) families.push_back(std::move(family));
   return prometheus::TextSerializer().Serialize(families);
 }
@@ -350,6 +371,8 @@ Server::Server(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 
 Result<std::unique_ptr<Server>> Server::Start(const ServeOptions& options) {
   TANDEM_TRY(CheckServeOptions(options));
+  TANDEM_TRY(CheckFileLimit());
+  TANDEM_TRY(CheckServeFiles(options));
   std::unique_ptr<Server> server(new Server(std::make_unique<Parts>()));
   server->parts_->options = options;
   TANDEM_TRY(server->parts_->BuildCore());

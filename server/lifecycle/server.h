@@ -16,8 +16,8 @@ struct ServerPorts {
   int metrics = 0;
 };
 
-// A whole running server: owns every part, starts them in order, drains and stops them in reverse. Made and destroyed
-// by one thread (main), which must have no other call under way when it destroys it.
+// A whole running server: owns every part, starts them in order, drains and stops them in reverse. Made by any
+// thread; whoever destroys it must have no other call under way.
 class Server {
  public:
   // Listens, so that probes see a live server, but serves no model yet. An error leaves nothing running.

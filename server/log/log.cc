@@ -3,11 +3,14 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <mutex>
 
-#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include "api/wire/json_text.h"
+#include "server/log/log_writer.h"
 
 namespace tandem {
 namespace {
@@ -51,6 +54,45 @@ std::string JsonFields(std::string_view message, LogFields fields) {
   return line;
 }
 
+std::string LineOf(std::string_view message, LogFields fields) {
+  return log_format == LogFormat::kText ? TextLine(message, fields) : JsonFields(message, fields);
+}
+
+// Puts the time and the level to a line, and gives it to the writer of standard error. The base's mutex guards the
+// pattern; it is never held while something is written.
+class WriterSink final : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  // Lives for ever: at the end of the process the writer's thread may still be held up.
+  static const std::shared_ptr<WriterSink>& Instance() {
+    static const auto& sink = *new std::shared_ptr<WriterSink>(std::make_shared<WriterSink>());
+    return sink;
+  }
+
+  [[nodiscard]] LogWriter& writer() { return writer_; }
+
+ private:
+  // Some ten thousand lines.
+  static constexpr std::size_t kMaxWaitingBytes = 4 << 20;
+
+  void sink_it_(const spdlog::details::log_msg& message) override { writer_.Write(Formatted(message)); }
+  void flush_() override {}
+
+  [[nodiscard]] std::string Formatted(const spdlog::details::log_msg& message) {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    return {line.data(), line.size()};
+  }
+
+  [[nodiscard]] std::string Notice(std::uint64_t dropped) {
+    const std::string text =
+        LineOf("lines of the log were dropped: they were not read in time", {{"lines", std::to_string(dropped)}});
+    const std::lock_guard lock(mutex_);
+    return Formatted(spdlog::details::log_msg("tandem", spdlog::level::warn, text));
+  }
+
+  LogWriter writer_{STDERR_FILENO, kMaxWaitingBytes, [this](std::uint64_t dropped) { return Notice(dropped); }};
+};
+
 }  // namespace
 
 Result<LogLevel> ParseLogLevel(std::string_view text) {
@@ -75,7 +117,7 @@ LogLevels LevelsFrom(LogLevel level) {
 
 void SetUpLog(LogLevel level, LogFormat format) {
   log_format = format;
-  auto logger = std::make_shared<spdlog::logger>("tandem", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  auto logger = std::make_shared<spdlog::logger>("tandem", WriterSink::Instance());
   // What is written is decided before it gets here.
   logger->set_level(spdlog::level::trace);
   spdlog::set_default_logger(std::move(logger));
@@ -106,9 +148,21 @@ bool LogEnabled(LogLevel level) {
 
 void Log(LogLevel level, std::string_view message, LogFields fields) {
   if (!LogEnabled(level)) return;
-  const std::string line = log_format == LogFormat::kText ? TextLine(message, fields) : JsonFields(message, fields);
+  const std::string line = LineOf(message, fields);
   // As a string view: the line is not a format string.
   spdlog::default_logger_raw()->log(SpdLevel(level), spdlog::string_view_t(line.data(), line.size()));
+}
+
+void LogAsIs(std::string line) {
+  WriterSink::Instance()->writer().Write(std::move(line) + "\n");
+}
+
+bool FlushLog(std::chrono::milliseconds at_most) {
+  return WriterSink::Instance()->writer().Flush(at_most);
+}
+
+std::uint64_t LogLinesDropped() {
+  return WriterSink::Instance()->writer().dropped();
 }
 
 }  // namespace tandem

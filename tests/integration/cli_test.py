@@ -1,9 +1,11 @@
 """The commands that a person types, against a server that runs."""
+import http.server
 import json
 import os
 import signal
 import subprocess
 import tempfile
+import threading
 
 import numpy as np
 
@@ -52,10 +54,14 @@ class Cli(SharedServerTest):
         for arguments in ((), ("nonsense", ), ("--nonsense", ), ("infer", ), ("models", ), ("models", "nonsense"),
                           ("models", "show"), ("infer", "bias", "--nonsense"), ("version", "extra"),
                           ("infer", "bias", "--timeout", "-1"), ("demo", "--seconds", "0"), ("infer", "bias", "--top", "0"),
-                          ("infer", "bias", "--slo-ms", "-1"), ("infer", "bias", "--slo-ms", "0")):
+                          ("infer", "bias", "--slo-ms", "-1"), ("infer", "bias", "--slo-ms", "0"),
+                          ("infer", "bias", "--timeout", "nan"), ("infer", "bias", "--slo-ms", "nan"),
+                          ("models", "list", "--timeout", "nan"), ("demo", "--seconds", "nan"), ("demo", "--load", "nan"),
+                          ("infer", "bias", "--top", "1.5")):
             done = tandem(*arguments)
             self.assertEqual(done.returncode, 2, f"{arguments}: {done.stdout} {done.stderr}")
             self.assertTrue(done.stderr or done.stdout)
+        self.assertIn("--top: '-1' is not a number from 1 to ", tandem("infer", "bias", "--top", "-1").stderr)
         for arguments in (("--input", "foo"), ("--input", "x=[1"), ("--input", "x="), ("--input", "=1"),
                           ("--input", "x=" + "[" * 5000), ("--input", "x=1", "--input", "x=2"), ("--shape", "x"),
                           ("--shape", "x:1,a"), ("--shape", "x:-1"), ("--shape", "x:1", "--shape", "x:2")):
@@ -183,6 +189,47 @@ class Cli(SharedServerTest):
             self.assertIn("127.0.0.1:1", done.stderr)
         done = tandem("models", "list", environment={"TANDEM_URL": f"http://{self.server.http}"})
         self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_output_that_cannot_be_written_is_a_failure(self):
+        url = f"http://{self.server.http}"
+        for command in ("version", "doctor", "serve --help", f"models list --url {url}", f"models show bias --url {url}",
+                        f"models list --json --url {url}", f"infer bias --url {url}", f"infer bias --json --url {url}"):
+            for target in (">/dev/full", ">&-"):
+                done = subprocess.run(["sh", "-c", f'exec "$0" {command} {target}', BINARY],
+                                      capture_output=True,
+                                      text=True,
+                                      timeout=PATIENCE)
+                self.assertEqual(done.returncode, 1, f"{command} {target}: {done.stderr}")
+                self.assertIn("output could not be written", done.stderr)
+
+    def test_an_answer_that_is_none_of_a_model_servers_is_told(self):
+        class Answers(http.server.BaseHTTPRequestHandler):
+            body = b""
+
+            def do_GET(self):
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(self.body)))
+                self.end_headers()
+                self.wfile.write(self.body)
+
+            do_POST = do_GET
+
+            def log_message(self, *_):
+                pass
+
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+            self.addCleanup(server.shutdown)
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            for body in (b"", b"1", b"null", b'"x"', b"{}", b"[1]", b"[{}]", b'[{"name": 1}]', b'[{"name": "a", "state": {}}]',
+                         b'{"name": "a", "versions": [{}]}', b'{"name": "a", "inputs": 3}', b"<html>", b"[" * 5000,
+                         b'{"name": "a", "inputs": [{"name": {}, "datatype": [], "shape": "x"}], "outputs": []}'):
+                Answers.body = body
+                for command in (("models", "list"), ("models", "list", "--json"), ("models", "show", "a"), ("infer", "a"),
+                                ("models", "load", "a", "--json")):
+                    done = tandem(*command, "--url", f"http://127.0.0.1:{server.server_port}", "--timeout", "20")
+                    self.assertEqual(done.returncode, 1, f"{command} {body[:80]}: {done.stdout} {done.stderr}")
+                    self.assertRegex(done.stderr, r"^tandem (models|infer): the server.*\n$", f"{command} {body[:80]}")
+                    self.assertEqual(done.stdout, "")
 
     def demo(self, *arguments, **options):
         return tandem("demo", *arguments, environment={"TMPDIR": str(self.folder)}, timeout=2 * PATIENCE, **options)

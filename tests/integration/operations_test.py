@@ -1,8 +1,10 @@
 """Starting, stopping, changing and watching a server."""
+import fcntl
 import json
 import os
 import signal
 import socket
+import subprocess
 import threading
 import time
 
@@ -11,7 +13,7 @@ import numpy as np
 import models
 from onnx_file import Graph
 from raw_http import GOOD_BODY, Connection, request, slow_body
-from tandem_server import PATIENCE, Server, TandemTest, tandem, until
+from tandem_server import BINARY, PATIENCE, Server, TandemTest, tandem, until
 
 FOREVER = 20_000_000  # Steps of the slow model: minutes.
 
@@ -110,6 +112,63 @@ class Stopping(OperationsTest):
         begun = time.monotonic()
         self.assertEqual(server.wait(), 1)
         self.assertLess(time.monotonic() - begun, 10)
+
+    def test_a_log_that_nobody_reads_stops_nothing(self):
+        reader, writer = os.pipe()
+        self.addCleanup(os.close, reader)
+        fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+        server = self.start(self.repository, "--log-level", "debug", "--log-format", "json", stderr=writer)
+        os.close(writer)
+        with Connection(server.http_port) as connection:
+            for _ in range(200):
+                self.assertEqual(connection.send(request(GOOD_BODY)).answer().status, 200)
+        self.assertEqual(server.metric("tandem_log_lines_dropped_total"), 0)
+        server.signal(signal.SIGTERM)
+        with open(reader, "rb", closefd=False) as log:  # Whoever reads it in the end misses nothing.
+            lines = [json.loads(line) for line in log.read().splitlines()]
+        self.assertEqual(server.wait(), 0)
+        self.assertEqual(sum(line["message"] == "request" for line in lines), 200)
+        self.assertEqual(lines[-1]["message"], "stopped")
+        self.assertEqual([line["time"] for line in lines], sorted(line["time"] for line in lines))
+
+    def test_signals_are_heard_while_nobody_reads_the_log(self):
+        def start():
+            reader, writer = os.pipe()
+            self.addCleanup(os.close, reader)
+            os.set_blocking(writer, False)
+            while True:
+                try:
+                    os.write(writer, b"x" * 4096)
+                except BlockingIOError:
+                    break
+            os.set_blocking(writer, True)
+            server = self.start(self.repository, stderr=writer)
+            os.close(writer)
+            return server
+
+        server = start()
+        server.signal(signal.SIGTERM)
+        self.assertEqual(server.wait(), 0)
+        server = start()
+        running = Connection(server.http_port).send(slow_body(FOREVER))
+        self.addCleanup(running.close)
+        server.wait_busy()
+        server.signal(signal.SIGTERM)
+        until(lambda: server.call("GET", "/v2/health/ready").status == 503, "the drain begins")
+        server.signal(signal.SIGTERM)
+        self.assertEqual(server.wait(20), 1)  # The drain would take 30 s.
+
+    def test_signals_are_heard_while_the_server_starts(self):
+        pipe = self.folder / "ports"
+        os.mkfifo(pipe)  # Whoever opens it to write waits for a reader.
+        for times, code in ((1, 0), (2, 1)):
+            server = self.start(self.repository, ports_file=pipe, wait=False)
+            until(lambda: "ONNX Runtime loaded" in server.log(), "it starts")
+            server.signal(signal.SIGTERM)
+            until(lambda: "draining" in server.log(), "it has heard that")
+            for _ in range(times - 1):
+                server.signal(signal.SIGTERM)
+            self.assertEqual(server.wait(20), code, server.log())
 
     def loading_server(self, *flags):
         """A server with a model whose loading takes minutes."""
@@ -316,17 +375,54 @@ class Starting(OperationsTest):
                 ]
                 self.fails(1, str(port), "use", flags=("--model-repository", str(self.repository), *ports))
 
-    def test_missing_files_are_named(self):
-        base = ("--http-port", "0", "--grpc-port", "0", "--metrics-port", "0", "--model-repository")
-        for code, flags in (((1, 2), (*base, "/nonexistent/models")),
-                            ((1, 2), (*base, str(self.repository), "--ort-library", "/nonexistent/lib.so")),
-                            ((1, 2), (*base, str(self.repository), "--token-file", "/nonexistent/tokens")),
-                            ((1, 2), (*base, str(self.repository), "--tls-cert", "/nonexistent/c", "--tls-key",
-                                      "/nonexistent/k")), ((1, 2), (*base, str(self.repository), "--ports-file",
-                                                                    "/nonexistent/x"))):
-            done = tandem("serve", *flags)
-            self.assertIn(done.returncode, code, done.stderr)
-            self.assertIn("/nonexistent", done.stderr)
+    PORTS = ("--http-port", "0", "--grpc-port", "0", "--metrics-port", "0")
+
+    def test_files_that_cannot_be_used_are_named(self):
+        base = ("--model-repository", str(self.repository), *self.PORTS)
+        self.fails(2, "/nonexistent", flags=("--model-repository", "/nonexistent/models", *self.PORTS))
+        self.fails(2, "--ports-file", "/nonexistent", flags=(*base, "--ports-file", "/nonexistent/x"))
+        file, pipe = self.folder / "file", self.folder / "pipe"
+        file.write_text("nothing of use\n")
+        os.mkfifo(pipe)  # Reading it would take for ever.
+        self.fails(2, str(file), flags=("--model-repository", str(file), *self.PORTS))
+        self.fails(2, "--ort-library", str(file), flags=(*base, "--ort-library", str(file)))
+        for path in ("/nonexistent/file", str(pipe), str(self.folder)):
+            for flag in ("--token-file", "--ort-library", "--tls-cert", "--tls-key", "--tls-client-ca"):
+                flags = (flag, path) if "tls" not in flag else [
+                    part for name in ("--tls-cert", "--tls-key", "--tls-client-ca")
+                    for part in (name, path if name == flag else str(file))
+                ]
+                self.fails(2, flag, path, flags=(*base, *flags))
+
+    def test_too_few_open_files_are_no_wrong_usage(self):
+        for limit in (16, 24, 32):
+            server = self.start(self.repository, open_files=limit, wait=False)
+            self.assertEqual(server.wait(), 1, server.log())
+            self.assertIn(f"the limit on open files, {limit}, is too low", server.log())
+
+    def test_an_empty_name_does_not_take_protection_away(self):
+        base = ("--model-repository", str(self.repository), *self.PORTS)
+        config = self.folder / "serve.toml"
+        for name in ("token-file", "tls-cert", "tls-key", "tls-client-ca"):
+            self.fails(2, f"--{name}", flags=(*base, f"--{name}", ""))
+            config.write_text(f'{name} = ""\n')
+            self.fails(2, f"--{name}", flags=(*base, "--config", str(config)))
+            variable = "TANDEM_" + name.upper().replace("-", "_")
+            self.fails(2, variable, flags=base, environment={variable: ""})
+        self.ask(self.start(self.repository, environment={"TANDEM_DEFAULT_SLO_MS": ""}))
+
+    def test_closed_standard_descriptors_stay_unused(self):
+        ports = self.folder / "ports"
+        process = subprocess.Popen([
+            "sh", "-c", 'exec "$@" <&- >&- 2>&-', "-", BINARY, "serve", "--model-repository", self.repository, *self.PORTS,
+            "--ports-file", ports, "--log-level", "debug"
+        ])
+        self.addCleanup(process.kill)
+        until(lambda: process.poll() is not None or ports.exists(), "it listens")
+        used = {os.readlink(f"/proc/{process.pid}/fd/{fd}") for fd in range(3)}
+        self.assertEqual(used, {"/dev/null"})
+        process.terminate()
+        self.assertEqual(process.wait(PATIENCE), 0)
 
     def test_options_come_from_the_environment_and_a_file(self):
         file = self.folder / "serve.toml"

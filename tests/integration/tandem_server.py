@@ -44,12 +44,21 @@ class Answer:
 
 class Server:
     """One `tandem serve` on ports of its own. Use as a context manager, or stop() it."""
-    def __init__(self, repository, *flags, open_files=None, memory=None, environment=None, wait=True, tls=None):
+    def __init__(self,
+                 repository,
+                 *flags,
+                 open_files=None,
+                 memory=None,
+                 environment=None,
+                 wait=True,
+                 tls=None,
+                 stderr=None,
+                 ports_file=None):
         self.folder = tempfile.TemporaryDirectory(prefix="tandem-server-")
         folder = pathlib.Path(self.folder.name)
         self.log_file = folder / "log"
         self.tls = tls
-        self.ports_file = folder / "ports"
+        self.ports_file = ports_file or folder / "ports"
         command = [
             BINARY, "serve", "--model-repository", repository, "--http-port", "0", "--grpc-port", "0", "--metrics-port",
             "0", "--ports-file", self.ports_file, *flags
@@ -65,7 +74,7 @@ class Server:
         with open(self.log_file, "wb") as log:
             self.process = subprocess.Popen([str(part) for part in command],
                                             stdout=log,
-                                            stderr=log,
+                                            stderr=stderr or log,
                                             cwd=folder,
                                             env=settings)
         try:

@@ -457,6 +457,33 @@ clean_removes_only_what_is_ours() {
   expect kept photos "$(ls "$cache")" && [[ ! -e $WORK/checkout/build ]]
 }
 
+a_preset_that_is_not_known_touches_nothing() {
+  fake_checkout >/dev/null
+  local before output status command preset
+  : >"$WORK/checkout/build/kept"
+  before=$(find "$WORK/checkout" | sort)
+  for command in test build; do
+    for preset in '' ../build nonsense; do
+      status=0
+      output=$(launch "$command" "--preset=$preset" 2>&1) || status=$?
+      expect "status of $command --preset=$preset" 2 "$status" || return
+      [[ $output == *"no preset '$preset'"*"Known: release"* ]] || expect output '… Known: release …' "$output" || return
+      status=0
+      launch "$command" --preset "$preset" 2>/dev/null || status=$?
+      expect "status of $command --preset $preset" 2 "$status" || return
+    done
+  done
+  expect files "$before" "$(find "$WORK/checkout" | sort)"
+}
+
+an_empty_command_is_an_error() {
+  fake_checkout >/dev/null
+  local output status=0
+  output=$(launch '' 2>&1) || status=$?
+  expect status 2 "$status" && [[ $output == *"command is empty"*help* ]] &&
+    [[ $(launch) == *Commands* ]]
+}
+
 unknown_isolation_is_an_error() {
   fake_checkout >/dev/null
   local output status=0

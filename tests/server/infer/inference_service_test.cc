@@ -144,6 +144,7 @@ class RequestLogTest : public InferenceServiceTest {
   std::string LogOf(InferRequest request) {
     ::testing::internal::CaptureStderr();
     static_cast<void>(Ask(std::move(request)));
+    EXPECT_TRUE(FlushLog(std::chrono::minutes(1)));
     return ::testing::internal::GetCapturedStderr();
   }
 };

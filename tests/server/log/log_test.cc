@@ -1,9 +1,13 @@
 #include "server/log/log.h"
 
+#include <array>
 #include <functional>
+#include <string>
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "server/log/log_limit.h"
 
@@ -17,6 +21,7 @@ using ::testing::MatchesRegex;
 std::string Written(const std::function<void()>& act) {
   ::testing::internal::CaptureStderr();
   act();
+  EXPECT_TRUE(FlushLog(1min));
   return ::testing::internal::GetCapturedStderr();
 }
 
@@ -55,6 +60,30 @@ TEST(Log, TextCanTellTheTimeInUtc) {
   EXPECT_THAT(Written([] { LogInfo("x"); }), MatchesRegex("[-0-9]+T[0-9:.]+Z info x\n"));
   SetLogTime(LogTime::kLocal);
   EXPECT_THAT(Written([] { LogInfo("x"); }), MatchesRegex("[-0-9]+T[0-9:.]+ info x\n"));
+}
+
+TEST(Log, SaysHowManyLinesWereDroppedWhenItIsReadAgain) {
+  SetUpLog(LogLevel::kInfo, LogFormat::kJson);
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(::pipe(pipe.data()), 0);
+  const int before = ::dup(STDERR_FILENO);
+  ::dup2(pipe[1], STDERR_FILENO);
+  for (int i = 0; i < 10; ++i) LogInfo("x", {{"long", std::string(1 << 20, 'x')}});
+  const std::uint64_t dropped = LogLinesDropped();
+  EXPECT_GT(dropped, 0u);
+  const std::string notice = "\"lines\":\"" + std::to_string(dropped) + "\"}\n";
+  std::string read;
+  std::array<char, 65536> part{};
+  while (!read.ends_with(notice)) {
+    const ssize_t size = ::read(pipe[0], part.data(), part.size());
+    ASSERT_GT(size, 0);
+    read.append(part.data(), static_cast<std::size_t>(size));
+  }
+  EXPECT_TRUE(FlushLog(1min));
+  ::dup2(before, STDERR_FILENO);
+  for (const int fd : {before, pipe[0], pipe[1]}) ::close(fd);
+  EXPECT_EQ(static_cast<std::uint64_t>(std::ranges::count(read, '\n')), 10 - dropped + 1);
+  EXPECT_THAT(read, HasSubstr(R"("level":"warning","message":"lines of the log were dropped)"));
 }
 
 TEST(Log, NamesWhatItKnows) {
