@@ -19,6 +19,7 @@
 #include "loadgen/server_metrics.h"
 #include "loadgen/trace_file.h"
 #include "server/cli/infer_inputs.h"
+#include "server/lifecycle/number_range.h"
 
 namespace tandem::cli {
 namespace {
@@ -112,19 +113,19 @@ void AddLoadFlags(CLI::App& command, LoadgenOptions& o) {
       "--arrivals", o.arrivals,
       "poisson (default), constant, bursty:…, ramp:…, steps:…, diurnal:…, trace:FILE; see docs/load-generator.md");
   command.add_option("--duration", o.duration, "Seconds that are measured")
-      ->check(CLI::Range(0.1, 604800.0))
+      ->check(Between(0.1, 604800.0))
       ->capture_default_str();
   command.add_option("--warmup", o.warmup, "Seconds before that, which do not count")
-      ->check(CLI::Range(0.0, 86400.0))
+      ->check(Between(0.0, 86400.0))
       ->capture_default_str();
   command.add_option("--slo-ms", o.slo_ms, "The bound to judge by, counted from when a request was due")
-      ->check(CLI::Range(0.001, 86400000.0));
+      ->check(Between(0.001, 86400000.0));
   command.add_flag("--send-slo,!--no-send-slo", o.send_slo, "Tell the server the SLO (header X-SLO-Ms); default: yes");
   command.add_option("--percentile", o.percentile, "Share of requests that must keep the SLO")
-      ->check(CLI::Range(1.0, 99.999))
+      ->check(Between(1.0, 99.999))
       ->capture_default_str();
   command.add_option("--confidence", o.confidence, "Of the verdict")
-      ->check(CLI::Range(0.5, 0.99999))
+      ->check(Between(0.5, 0.99999))
       ->capture_default_str();
   command.add_option("--format", o.format, "Of tensors: binary or json")
       ->check(CLI::IsMember({"binary", "json"}))
@@ -136,7 +137,7 @@ void AddLoadFlags(CLI::App& command, LoadgenOptions& o) {
       ->check(CLI::Range(1, 100'000))
       ->capture_default_str();
   command.add_option("--request-timeout", o.request_timeout, "Seconds after which a request has failed")
-      ->check(CLI::Range(0.01, 86400.0))
+      ->check(Between(0.01, 86400.0))
       ->capture_default_str();
   AddClientFlags(command, o.client);
 }
