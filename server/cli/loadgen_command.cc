@@ -13,6 +13,7 @@
 #include "server/cli/command.h"
 #include "server/cli/interruption.h"
 #include "server/cli/loadgen_compare.h"
+#include "server/cli/loadgen_convert.h"
 #include "server/cli/loadgen_run.h"
 #include "server/cli/loadgen_view.h"
 
@@ -150,8 +151,10 @@ void AddLoadgenCommand(CLI::App& app, int& exit_code) {
       "  tandem loadgen --model squeezenet --users 4 --duration 5\n"
       "  tandem loadgen --model squeezenet --arrivals bursty:on=100,off=5,on_s=1,off_s=4 --slo-ms 100\n"
       "  tandem loadgen --model squeezenet --rate 20 --slo-ms 100 --find-max\n"
-      "  tandem loadgen compare sides.json");
+      "  tandem loadgen compare sides.json\n"
+      "  tandem loadgen convert counts.csv trace.csv --form minutes");
   AddCompareCommand(*command, exit_code);
+  AddConvertCommand(*command, exit_code);
   command->callback([o, command, &exit_code] {
     if (!command->get_subcommands().empty()) return;  // It has done its work.
     // Each line as it comes, also in a pipe.

@@ -13,7 +13,7 @@ import models
 from tandem_server import BINARY, PATIENCE, SharedServerTest, tandem, until
 
 COMMANDS = [(), ("serve", ), ("demo", ), ("models", ), ("models", "list"), ("models", "show"), ("models", "load"),
-            ("models", "unload"), ("infer", ), ("loadgen", ), ("loadgen", "compare"), ("doctor", ), ("version", )]
+            ("models", "unload"), ("infer", ), ("loadgen", ), ("loadgen", "compare"), ("loadgen", "convert"), ("doctor", ), ("version", )]
 
 
 class Cli(SharedServerTest):

@@ -134,6 +134,27 @@ class Loadgen(TandemTest):
         self.assertGreater(rate["ratio"], 4)
         self.assertIn("many is", rate["text"])
 
+    def test_counts_per_minute_become_a_trace_that_can_be_replayed(self):
+        counts, trace, report = (self.folder / name for name in ("counts.csv", "trace.csv", "report.json"))
+        counts.write_text("minute,count\n5,20\n6,0\n7,10\n")
+        self.run_load("convert", counts, trace, "--form", "minutes", "--speed", "300", "--even")
+        self.assertEqual(len(trace.read_text().splitlines()), 31)
+        done = tandem("loadgen", "--model", "bias", "--arrivals", f"trace:{trace}", "--duration", "1", "--warmup", "0", "--json",
+                      report, *self.serve())
+        self.assertIn(done.returncode, (0, 3), done.stderr)
+        self.assertEqual(json.loads(report.read_text())["models"][0]["ok"], 30)
+        azure = "HashOwner,HashApp,HashFunction,Trigger,1,2\no,a,f,http,3,4\no,a,g,http,5,6\n"
+        counts.write_text(azure)
+        self.run_load("convert", counts, trace, "--function", "g", "--scale", "2")
+        self.assertEqual(len(trace.read_text().splitlines()), 23)
+        for text, flags, word in ((azure, ("--form", "minutes"), "line 1"), (azure, ("--function", "none"), "none"),
+                                  (azure, ("--speed", "0"), "--speed"), (azure, ("--scale", "nan"), "--scale"),
+                                  (azure.replace("6", "x"), (), "line 3")):
+            counts.write_text(text)
+            done = tandem("loadgen", "convert", counts, trace, *flags)
+            self.assertNotEqual(done.returncode, 0, flags)
+            self.assertIn(word, done.stderr + done.stdout, flags)
+
     def test_a_specification_that_makes_no_sense_is_told(self):
         spec = self.folder / "sides.json"
         side = {"name": "a", "arguments": ["--model", "bias", "--rate", "5"]}

@@ -1,23 +1,15 @@
 #include "loadgen/load_report.h"
 
-#include <memory>
 #include <string>
 
 #include <gtest/gtest.h>
-#include <json/json.h>
+
+#include "tests/loadgen/parse_json.h"
 
 namespace tandem::loadgen {
 namespace {
 
 using namespace std::chrono_literals;
-
-Json::Value Parse(const std::string& text) {
-  Json::Value value;
-  std::string problem;
-  const std::unique_ptr<Json::CharReader> reader(Json::CharReaderBuilder().newCharReader());
-  EXPECT_TRUE(reader->parse(text.data(), text.data() + text.size(), &value, &problem)) << problem << text;
-  return value;
-}
 
 TEST(LoadReportJson, HasEveryFigureUnderAStableName) {
   LoadReport report;
@@ -34,7 +26,7 @@ TEST(LoadReportJson, HasEveryFigureUnderAStableName) {
   report.models.push_back(model);
   report.models.push_back({.model = "b"});
 
-  const Json::Value json = Parse(LoadReportJson(report));
+  const Json::Value json = ParseJson(LoadReportJson(report));
   EXPECT_EQ(json["measured_s"].asDouble(), 10);
   EXPECT_FALSE(json["partial"].asBool());
   const Json::Value& first = json["models"][0];
@@ -56,7 +48,7 @@ TEST(LoadReportJson, ShowsTheRunAlongItsTimeAndTheDistribution) {
   }
   LoadReport report;
   report.models.push_back(std::move(model));
-  const Json::Value json = Parse(LoadReportJson(report));
+  const Json::Value json = ParseJson(LoadReportJson(report));
   const Json::Value& timeline = json["models"][0]["timeline"];
   EXPECT_EQ(timeline["width_s"].asDouble(), 0.1);
   for (const char* name : {"ok", "late", "rejected", "failed", "p50_ms", "p99_ms", "max_ms"}) {

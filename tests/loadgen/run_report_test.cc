@@ -1,23 +1,15 @@
 #include "loadgen/run_report.h"
 
-#include <memory>
 #include <string>
 
 #include <gtest/gtest.h>
-#include <json/json.h>
+
+#include "tests/loadgen/parse_json.h"
 
 namespace tandem::loadgen {
 namespace {
 
 using namespace std::chrono_literals;
-
-Json::Value Parse(const std::string& text) {
-  Json::Value value;
-  std::string problem;
-  const std::unique_ptr<Json::CharReader> reader(Json::CharReaderBuilder().newCharReader());
-  EXPECT_TRUE(reader->parse(text.data(), text.data() + text.size(), &value, &problem)) << problem << text;
-  return value;
-}
 
 ModelReport Model(std::uint64_t ok, std::uint64_t late, std::optional<std::chrono::nanoseconds> slo = 100ms) {
   ModelReport model;
@@ -77,7 +69,7 @@ TEST(RunReportJson, HoldsTheRunItsVerdictAndBothViews) {
   report.url = "http://127.0.0.1:8000";
   report.server = "tandem 1";
   report.server_view.push_back({.model = "m", .requests = 1000, .queue_ms = 1, .compute_ms = 7, .total_ms = 9});
-  const Json::Value json = Parse(RunReportJson(report));
+  const Json::Value json = ParseJson(RunReportJson(report));
   EXPECT_EQ(json["result"].asString(), "pass");
   EXPECT_EQ(json["date"].asString(), "2026-01-02T03:04:05Z");
   EXPECT_EQ(json["measured_s"].asDouble(), 10);
@@ -103,7 +95,7 @@ TEST(RunReportHtml, IsOnePageAndNothingInItIsTakenForMarkup) {
   const std::size_t begin = page.find(mark);
   ASSERT_NE(begin, std::string::npos);
   const std::size_t end = page.find("</script>", begin);
-  const Json::Value json = Parse(page.substr(begin + mark.size(), end - begin - mark.size()));
+  const Json::Value json = ParseJson(page.substr(begin + mark.size(), end - begin - mark.size()));
   EXPECT_EQ(json["models"][0]["model"].asString(), "</script><script>alert(1)</script>");
   EXPECT_EQ(json["command"].asString(), "<!-- & --> \"quoted\"");
 }
