@@ -100,7 +100,13 @@ class Server:
 
     def _is_ready(self):
         if self.http_port and not self.tls:
-            return self.call("GET", "/v2/health/ready").status == 200
+            try:
+                return self.call("GET", "/v2/health/ready").status == 200
+            except ConnectionError as error:
+                # Either it is about to end, and its log says why, or it has closed a connection for no reason.
+                time.sleep(1)
+                self.check_alive()
+                raise AssertionError(f"the connection was lost while the server lives:\n{self.log_tail()}") from error
         return " ready versions=" in self.log()
 
     # ------------------------------------------------------------------ asking
