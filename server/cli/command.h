@@ -10,6 +10,7 @@ namespace tandem::cli {
 inline constexpr int kDone = 0;
 inline constexpr int kFailed = 1;
 inline constexpr int kUsage = 2;
+inline constexpr int kUndecided = 3;  // A load that neither passed nor failed, or says nothing about the server.
 
 // kUsage for a mistake on the command line, the other for what went wrong with it right.
 [[nodiscard]] inline int UsageOr(const Error& error, int otherwise) {

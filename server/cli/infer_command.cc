@@ -57,21 +57,6 @@ Message BuildMessage(const std::vector<Tensor>& inputs, const std::vector<std::s
   return message;
 }
 
-struct Model {
-  std::string path;
-  ModelSignature signature;
-};
-
-Result<Model> Describe(ApiClient& client, const InferOptions& options) {
-  Model model{.path = "/v2/models/" + PathSegment(options.model), .signature = {}};
-  if (!options.version.empty()) model.path += "/versions/" + PathSegment(options.version);
-  TANDEM_ASSIGN(const Json::Value metadata, client.Get(model.path));
-  TANDEM_ASSIGN(model.signature, SignatureFromMetadata(metadata));
-  // A server without that extension has no optional inputs to tell of.
-  if (const auto config = client.Get(model.path + "/config")) MarkOptionalInputs(*config, model.signature);
-  return model;
-}
-
 Result<std::vector<std::string>> ChooseOutputs(const InferOptions& options, const ModelSignature& signature) {
   std::vector<std::string> outputs = options.outputs;
   for (const std::string& name : outputs) {
@@ -84,7 +69,7 @@ Result<std::vector<std::string>> ChooseOutputs(const InferOptions& options, cons
 }
 
 // Sends the request and prints the answer.
-Status Ask(ApiClient& client, const Model& model, const Message& message, const InferOptions& options) {
+Status Ask(ApiClient& client, const DescribedModel& model, const Message& message, const InferOptions& options) {
   ApiClient::Headers headers = {{"Inference-Header-Content-Length", std::to_string(message.json.size())}};
   if (options.slo_ms > 0) headers.emplace_back("X-SLO-Ms", std::format("{}", options.slo_ms));
   const MonotonicTime start = RealClock::Instance().Now();
@@ -115,7 +100,7 @@ int Infer(const InferOptions& options) try {
   auto client = ApiClient::Connect(options.client);
   if (!client) return Complain(client.error(), UsageOr(client.error(), kFailed));
   if (const Status read = ReadFiles(*choices); !read) return Complain(read.error(), kFailed);
-  const auto model = Describe(**client, options);
+  const auto model = DescribeModel(**client, options.model, options.version);
   if (!model) return Complain(model.error(), kFailed);
   const auto inputs = MakeInputs(model->signature, *choices, options.seed);
   if (!inputs) return Complain(inputs.error(), UsageOr(inputs.error(), kFailed));

@@ -304,4 +304,14 @@ Result<std::vector<Tensor>> MakeInputs(const ModelSignature& signature, const In
   return inputs;
 }
 
+Result<DescribedModel> DescribeModel(ApiClient& client, const std::string& model, const std::string& version) {
+  DescribedModel described{.path = "/v2/models/" + PathSegment(model), .signature = {}};
+  if (!version.empty()) described.path += "/versions/" + PathSegment(version);
+  TANDEM_ASSIGN(const Json::Value metadata, client.Get(described.path));
+  TANDEM_ASSIGN(described.signature, SignatureFromMetadata(metadata));
+  // A server without that extension has no optional inputs to tell of.
+  if (const auto config = client.Get(described.path + "/config")) MarkOptionalInputs(*config, described.signature);
+  return described;
+}
+
 }  // namespace tandem::cli

@@ -10,6 +10,7 @@
 #include "api/base/model_signature.h"
 #include "api/base/result.h"
 #include "api/base/tensor.h"
+#include "server/cli/api_client.h"
 
 namespace tandem::cli {
 
@@ -17,6 +18,15 @@ namespace tandem::cli {
 [[nodiscard]] Result<ModelSignature> SignatureFromMetadata(const Json::Value& metadata);
 // Marks those that the model's configuration calls so.
 void MarkOptionalInputs(const Json::Value& config, ModelSignature& signature);
+
+// A model as its server describes it.
+struct DescribedModel {
+  std::string path;  // "/v2/models/…"
+  ModelSignature signature;
+};
+// Asks for it. `version` empty: the server's choice.
+[[nodiscard]] Result<DescribedModel> DescribeModel(ApiClient& client, const std::string& model,
+                                                   const std::string& version);
 
 // What the command line says of one input.
 struct InputChoice {

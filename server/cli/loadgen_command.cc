@@ -20,9 +20,6 @@
 namespace tandem::cli {
 namespace {
 
-// Neither passed nor failed: too few requests, or a run that says nothing about the server.
-constexpr int kUndecided = 3;
-
 struct CommandOptions {
   LoadgenOptions load;
   std::string json_file, csv_file, html_file;

@@ -26,7 +26,6 @@
 namespace tandem::cli {
 namespace {
 
-constexpr int kUndecided = 3;
 constexpr std::size_t kMaxSpecBytes = 1 << 20;
 constexpr std::uint64_t kMaxRepetitions = 1000;
 constexpr std::size_t kMaxSides = 20;

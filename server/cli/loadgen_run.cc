@@ -50,16 +50,6 @@ nanoseconds Seconds(double seconds) {
   return nanoseconds(std::llround(seconds * 1e9));
 }
 
-Result<std::vector<Tensor>> PrepareInputs(ApiClient& client, const LoadgenOptions& options, InferChoices& choices) {
-  std::string path = "/v2/models/" + PathSegment(options.model);
-  if (!options.version.empty()) path += "/versions/" + PathSegment(options.version);
-  TANDEM_ASSIGN(const Json::Value metadata, client.Get(path));
-  TANDEM_ASSIGN(ModelSignature signature, SignatureFromMetadata(metadata));
-  // A server without that extension has no optional inputs to tell of.
-  if (const auto config = client.Get(path + "/config")) MarkOptionalInputs(*config, signature);
-  return MakeInputs(signature, choices, options.seed);
-}
-
 std::string ServerName(ApiClient& client) {
   const auto about = client.Get("/v2");
   if (!about || !about->isObject() || !(*about)["name"].isString()) return "";
@@ -150,7 +140,8 @@ Result<PreparedLoad> PrepareLoad(const LoadgenOptions& options) {
   TANDEM_ASSIGN(InferChoices choices, ParseChoices(options.inputs, options.shapes));
   TANDEM_TRY(ReadFiles(choices));
   TANDEM_ASSIGN(const auto client, ApiClient::Connect(options.client));
-  TANDEM_ASSIGN(const std::vector<Tensor> inputs, PrepareInputs(*client, options, choices));
+  TANDEM_ASSIGN(const DescribedModel model, DescribeModel(*client, options.model, options.version));
+  TANDEM_ASSIGN(const std::vector<Tensor> inputs, MakeInputs(model.signature, choices, options.seed));
   prepared.server = ServerName(*client);
 
   loadgen::InferRequestOptions request{
