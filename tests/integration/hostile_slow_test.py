@@ -220,7 +220,8 @@ class ManyClients(TandemTest):
                 sock.close()
         self.assertTrue(self.answers(server))
         until(lambda: server.open_files() <= before + 1, "the descriptors are given back")
-        self.assertEqual(server.threads(), threads)
+        # Fewer will do: the thread that loads the models at the start leaves in its own time.
+        until(lambda: server.threads() <= threads, "no thread is left over")
 
 
 class GoneClients(HostileTest):
@@ -246,7 +247,7 @@ class GoneClients(HostileTest):
                 connection.send(data)
                 leave(connection)
         until(lambda: self.server.open_files() <= before, "the descriptors are given back")
-        self.assertEqual(self.server.threads(), threads)
+        until(lambda: self.server.threads() <= threads, "no thread is left over")
 
     def test_gone_in_the_middle_of_a_run(self):
         def half_close_and_go(connection):
