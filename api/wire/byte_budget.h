@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <memory>
@@ -11,8 +12,9 @@
 
 namespace tandem {
 
-// How many bytes of requests the server holds at once, over all connections: bodies as they come, and what is unpacked
-// from them, until the last tensor that points into either is gone. Thread-safe. Shared by the server and every holder.
+// How many bytes the server holds at once, over all connections: bodies as they come, and what is unpacked from them, until
+// the last tensor that points into either is gone; or answers until they are sent. Thread-safe. Shared by the server and
+// every holder.
 class ByteBudget {
  public:
   explicit ByteBudget(std::size_t limit) : limit_(limit) {}
@@ -23,7 +25,16 @@ class ByteBudget {
     Return(bytes);
     return false;
   }
+  // As TryTake(), but leaves `kept` to others, and grants anything while nothing else is taken.
+  [[nodiscard]] bool TryTakeAllBut(std::size_t kept, std::size_t bytes) {
+    const std::size_t most = limit_ - std::min(kept, limit_);
+    const std::size_t before = used_.fetch_add(bytes, std::memory_order_relaxed);
+    if (before == 0 || (before <= most && bytes <= most - before)) return true;
+    Return(bytes);
+    return false;
+  }
   void Return(std::size_t bytes) { used_.fetch_sub(bytes, std::memory_order_relaxed); }
+  [[nodiscard]] std::size_t limit() const { return limit_; }
   [[nodiscard]] std::size_t used() const { return used_.load(std::memory_order_relaxed); }
 
  private:
@@ -49,6 +60,11 @@ class BudgetShare {
   // False: the budget has no room for so much more.
   [[nodiscard]] bool Take(std::size_t bytes) {
     if (budget_ && !budget_->TryTake(bytes)) return false;
+    bytes_ += bytes;
+    return true;
+  }
+  [[nodiscard]] bool TakeAllBut(std::size_t kept, std::size_t bytes) {
+    if (budget_ && !budget_->TryTakeAllBut(kept, bytes)) return false;
     bytes_ += bytes;
     return true;
   }

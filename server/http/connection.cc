@@ -44,6 +44,7 @@ void Connection::Close() {
   direct_->Forbid();
   stream_.reset();
   output_.Clear();
+  answer_share_ = {};
   const std::shared_ptr<CancelToken> cancel = std::move(cancel_);
   shard_.Remove(*this);
   if (cancel) cancel->Cancel();
@@ -263,6 +264,7 @@ void Connection::ContinueWithHeldInput() {
 
 void Connection::FinishIfSent() {
   if (phase_ != Phase::kHandling || !answered_ || streaming_ || !output_.empty()) return;
+  answer_share_ = {};
   EndRequest();
   if (!delivery_.keep_alive) {
     BeginLinger();

@@ -9,6 +9,7 @@
 
 #include "api/base/cancel_token.h"
 #include "api/base/clock.h"
+#include "api/wire/byte_budget.h"
 #include "server/http/direct_send.h"
 #include "server/http/output_queue.h"
 #include "server/http/pace.h"
@@ -96,6 +97,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   // The answer to the current request, or the refusal of what came instead of one.
   void Send(Response response);
+  // Counts a large answer until it is sent. False: clients that do not take theirs have filled the budget.
+  [[nodiscard]] bool HoldAnswer(std::size_t bytes);
   void SendText(std::string_view text);
   void Queue(std::string text);
   void Flush();
@@ -148,6 +151,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool unsettled_ = false;  // The answer before this request was written there; how far is still to be heard.
   Pace body_pace_;          // While in kBody.
   OutputQueue output_;
+  BudgetShare answer_share_;  // For output_, where that is large.
   Pace output_pace_;             // While output_ is not empty.
   std::size_t output_sent_ = 0;  // All bytes that the kernel has taken.
   std::size_t discarded_ = 0;    // While lingering.

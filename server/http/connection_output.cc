@@ -19,6 +19,9 @@ namespace {
 
 // A server that goes does not wait long for clients that have their answer.
 constexpr std::chrono::milliseconds kLingerWhileDraining{500};
+// Answers up to this size find an eighth of the budget kept for them, whatever the large ones take.
+constexpr std::size_t kSmallAnswer = 64 * 1024;
+constexpr std::size_t kKeptForSmall = 8;
 
 }  // namespace
 
@@ -79,8 +82,21 @@ void Connection::CloseAfterAnswer() {
   delivery_.keep_alive = false;
 }
 
+bool Connection::HoldAnswer(std::size_t bytes) {
+  const std::size_t kept = bytes > kSmallAnswer ? shard_.core().answers->limit() / kKeptForSmall : 0;
+  BudgetShare share(shard_.core().answers);
+  if (!share.TakeAllBut(kept, bytes)) return false;
+  answer_share_ = std::move(share);
+  return true;
+}
+
 void Connection::Send(Response response) {
   SettleAnswer();
+  bool large = HasContent(response, delivery_) && response.content_size() > kCopyLimit;
+  if (large && !HoldAnswer(response.content_size())) {
+    response = ErrorResponse(503, "no memory is left for answers: clients take theirs too slowly");
+    large = false;
+  }
   phase_ = Phase::kHandling;
   answered_ = true;
   cancel_.reset();
@@ -89,7 +105,7 @@ void Connection::Send(Response response) {
   delivery_.date = shard_.date();
   std::string& text = shard_.output();
   text.clear();
-  if (HasContent(response, delivery_) && response.content_size() > kCopyLimit) {
+  if (large) {
     AppendHead(response, delivery_, text);
     Queue(text);
     output_.Add(std::move(response.body));

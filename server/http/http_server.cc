@@ -56,6 +56,7 @@ Result<std::unique_ptr<HttpServer>> HttpServer::Start(ServerOptions options, Han
 
   options.max_connections = ConnectionLimit(options.max_connections);
   core.budget = std::make_shared<ByteBudget>(options.max_body_total);
+  core.answers = std::make_shared<ByteBudget>(options.max_answer_total);
   core.handler = std::move(handler);
   core.options = std::move(options);
   server->loops_ = core.options.loops ? core.options.loops

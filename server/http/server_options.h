@@ -46,6 +46,8 @@ struct ServerOptions {
   Timeouts timeouts;
   std::size_t max_connections = 16384;                // Never more than what the limit on open files leaves room for.
   std::size_t max_body_total = std::size_t{2} << 30;  // Of all bodies held at once; then 503.
+  // Of all answers that clients have not taken; then 503 instead of a large one. One alone may be of any size.
+  std::size_t max_answer_total = std::size_t{2} << 30;
   std::size_t max_stream_pending = std::size_t{64} << 20;  // Of one stream that is not read; then it is cut.
   std::size_t max_linger_bytes = std::size_t{512} << 20;   // Thrown away after a refusal, so that the client sees it.
 

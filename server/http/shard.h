@@ -26,6 +26,7 @@ struct ServerCore {
   Handler handler;
   std::unique_ptr<TlsContext> tls;
   std::shared_ptr<ByteBudget> budget;  // Shared with bodies that outlive the server.
+  std::shared_ptr<ByteBudget> answers;
 
   std::atomic<std::size_t> connections{0};
   std::atomic<std::uint64_t> requests{0};

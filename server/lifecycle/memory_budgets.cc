@@ -9,9 +9,10 @@ constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 
 constexpr std::uint64_t kBodyParts = 4;
+constexpr std::uint64_t kRestAnswerParts = 2;
 constexpr std::uint64_t kBufferParts = 4;
 constexpr std::uint64_t kRequestParts = 2;
-constexpr std::uint64_t kAnswerParts = 3;
+constexpr std::uint64_t kGrpcAnswerParts = 3;
 constexpr std::uint64_t kOneRequestParts = 2;
 
 std::uint64_t Reserve(const MemoryAsked& asked) {
@@ -34,14 +35,18 @@ MemoryBudgets ShareMemory(const MemoryAsked& asked) {
   budgets.arena = shared - front_ends;
   if (asked.max_activation_bytes > 0) budgets.arena = std::min(budgets.arena, asked.max_activation_bytes);
 
-  const std::uint64_t grpc_parts = kBufferParts + kRequestParts + kAnswerParts;
-  const std::uint64_t parts = (asked.rest ? kBodyParts : 0) + (asked.grpc ? grpc_parts : 0);
+  const std::uint64_t rest_parts = kBodyParts + kRestAnswerParts;
+  const std::uint64_t grpc_parts = kBufferParts + kRequestParts + kGrpcAnswerParts;
+  const std::uint64_t parts = (asked.rest ? rest_parts : 0) + (asked.grpc ? grpc_parts : 0);
   const std::uint64_t part = front_ends / std::max<std::uint64_t>(parts, 1);
-  if (asked.rest) budgets.rest_bodies = kBodyParts * part;
+  if (asked.rest) {
+    budgets.rest_bodies = kBodyParts * part;
+    budgets.rest_answers = kRestAnswerParts * part;
+  }
   if (asked.grpc) {
     budgets.grpc_buffers = kBufferParts * part;
     budgets.grpc_requests = kRequestParts * part;
-    budgets.grpc_answers = kAnswerParts * part;
+    budgets.grpc_answers = kGrpcAnswerParts * part;
   }
   budgets.max_request = std::min(asked.max_request_bytes, kOneRequestParts * part);
   return budgets;

@@ -284,6 +284,7 @@ Status Server::Parts::ListenHttp() {
     api.port = static_cast<std::uint16_t>(options.http_port);
     api.max_connections = shares.http;
     api.max_body_total = memory.rest_bodies;
+    api.max_answer_total = memory.rest_answers;
     api.refuse_early = [this](const http::RequestHead& head) { return rest->Refuse(head); };
     TANDEM_ASSIGN(http, http::HttpServer::Start(std::move(api), [this](std::shared_ptr<http::Exchange> exchange) {
                     rest->Handle(std::move(exchange));
@@ -298,6 +299,7 @@ Status Server::Parts::ListenHttp() {
     scrape.max_connections = shares.metrics;
     scrape.limits.max_body = 64 * 1024;
     scrape.max_body_total = 1024 * 1024;
+    scrape.max_answer_total = 16 * 1024 * 1024;
     scrape.refuse_early = [this](const http::RequestHead& head) { return RefuseStranger(tokens, head); };
     TANDEM_ASSIGN(metrics_http,
                   http::HttpServer::Start(std::move(scrape), [this](std::shared_ptr<http::Exchange> exchange) {

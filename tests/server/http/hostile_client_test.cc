@@ -383,6 +383,48 @@ TEST_F(HostileClient, ManyLargeBodiesAtOnceAreBoundedTogether) {
   EXPECT_EQ(RawClient(server_->port()).Ask(Post("/", std::string(2'000'000, 'x'))).status, 200);
 }
 
+TEST_F(HostileClient, AnswersThatNobodyTakesAreBoundedTogether) {
+  constexpr std::size_t kLarge = 32 << 20;  // More than the kernel takes off our hands.
+  ServerOptions options = Options(clock_);
+  options.max_answer_total = kLarge + kLarge / 2;
+  Start(std::move(options));
+  const auto ask = [&](RawClient& client, std::size_t size) {
+    client.Send(Get("/keep"));
+    const auto exchange = NextKept();
+    ASSERT_TRUE(exchange);
+    exchange->Respond({.body = std::string(size, 'x')});
+  };
+  RawClient first(server_->port()), second(server_->port()), third(server_->port());
+  ask(first, kLarge);
+  ask(second, kLarge);
+  const RawAnswer refused = second.Read();
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_THAT(refused.head, HasSubstr("Retry-After"));
+  EXPECT_THAT(refused.body, HasSubstr("no memory is left for answers"));
+  ask(third, 20'000);  // A small one still has room.
+  EXPECT_EQ(third.Read().status, 200);
+
+  EXPECT_EQ(first.Read().body.size(), kLarge);
+  // Taken, or given up: either way there is room again.
+  ask(second, kLarge);
+  second.Reset();
+  ASSERT_TRUE(EventuallyConnections(2));
+  ask(third, kLarge);
+  EXPECT_EQ(third.Read().body.size(), kLarge);
+}
+
+TEST_F(HostileClient, AnAnswerAloneMayBeLargerThanTheBoundOfAll) {
+  ServerOptions options = Options(clock_);
+  options.max_answer_total = 1000;
+  Start(std::move(options));
+  RawClient client(server_->port());
+  client.Send(Get("/keep"));
+  const auto exchange = NextKept();
+  ASSERT_TRUE(exchange);
+  exchange->Respond({.body = std::string(5 << 20, 'x')});
+  EXPECT_EQ(client.Read().body.size(), 5U << 20);
+}
+
 TEST_F(HostileClient, UrgentDataIsNoTroubleToTheServer) {
   Start();
   RawClient client(server_->port());

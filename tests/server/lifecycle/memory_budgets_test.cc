@@ -9,7 +9,7 @@ constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 
 std::uint64_t Sum(const MemoryBudgets& b) {
-  return b.arena + b.rest_bodies + b.grpc_buffers + b.grpc_requests + b.grpc_answers + b.reserve;
+  return b.arena + b.rest_bodies + b.rest_answers + b.grpc_buffers + b.grpc_requests + b.grpc_answers + b.reserve;
 }
 
 // A machine of `memory` whose operator has left everything as it is.
@@ -45,6 +45,7 @@ TEST(MemoryBudgets, OneRequestAlwaysFits) {
     asked.max_request_bytes = 2 * kGiB;
     const MemoryBudgets budgets = ShareMemory(asked);
     EXPECT_LE(2 * budgets.max_request, budgets.rest_bodies);  // A body that grows is there twice.
+    EXPECT_LE(budgets.max_request, budgets.rest_answers);
     EXPECT_LE(budgets.max_request, budgets.grpc_requests);
     EXPECT_LE(budgets.max_request, budgets.grpc_answers / 8 * 7);  // The rest is for small ones.
     EXPECT_LE(2 * budgets.max_request, budgets.grpc_buffers);      // Calls are cancelled long before the quota is full.
@@ -73,7 +74,8 @@ TEST(MemoryBudgets, TheArenaHasWhatIsLeftOrWhatIsAskedFor) {
 TEST(MemoryBudgets, AFrontEndThatIsOffLeavesItsShare) {
   MemoryAsked asked = Machine(4 * kGiB);
   asked.grpc = false;
-  EXPECT_GT(ShareMemory(asked).rest_bodies, 3 * ShareMemory(Machine(4 * kGiB)).rest_bodies);
+  EXPECT_GT(ShareMemory(asked).rest_bodies, 2 * ShareMemory(Machine(4 * kGiB)).rest_bodies);
+  EXPECT_GT(ShareMemory(asked).rest_answers, 2 * ShareMemory(Machine(4 * kGiB)).rest_answers);
 }
 
 }  // namespace
