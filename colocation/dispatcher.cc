@@ -4,8 +4,10 @@
 #include <iterator>
 #include <new>
 #include <span>
+#include <string>
 #include <utility>
 
+#include "api/base/thread_name.h"
 #include "colocation/batch_assembly.h"
 #include "colocation/run_groups.h"
 
@@ -76,9 +78,15 @@ void Answer(WorkItem& item, Result<WorkResult> result) {
 Dispatcher::Dispatcher(const Clock& clock, const AdmissionPolicy& admission, DispatcherOptions options)
     : clock_(clock), admission_(admission), options_(std::move(options)) {
   for (int i = 0; i < options_.workers; ++i) {
-    workers_.emplace_back([this] { Work(); });
+    workers_.emplace_back([this, name = "worker-" + std::to_string(i)] {
+      NameThread(name);
+      Work();
+    });
   }
-  undertaker_ = std::jthread([this] { AnswerTheDead(); });
+  undertaker_ = std::jthread([this] {
+    NameThread("undertaker");
+    AnswerTheDead();
+  });
 }
 
 Dispatcher::~Dispatcher() {

@@ -11,6 +11,7 @@
 
 #include <onnxruntime/onnxruntime_c_api.h>
 
+#include "api/base/thread_name.h"
 #include "runtimes/onnx/integer_division.h"
 #include "runtimes/onnx/ort_status.h"
 #include "runtimes/onnx/process_memory.h"
@@ -95,6 +96,7 @@ Status OrtEnvironment::Start(const EnvironmentOptions& options) {
   TANDEM_TRY(CheckOrt(ort, ort.SetGlobalIntraOpNumThreads(raw, options.intra_op_threads), "thread count"));
   TANDEM_TRY(CheckOrt(ort, ort.SetGlobalInterOpNumThreads(raw, 1), "thread count"));
   TANDEM_TRY(CheckOrt(ort, ort.SetGlobalSpinControl(raw, options.spin ? 1 : 0), "spin setting"));
+  const ScopedThreadName pool_name("ort-pool");
   TANDEM_TRY(
       CheckOrt(ort,
                ort.CreateEnvWithCustomLoggerAndGlobalThreadPools(&ForwardLog, const_cast<LogFunction*>(&log_),

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "api/base/clock.h"
+#include "api/base/thread_name.h"
 #include "server/cli/command.h"
 #include "server/lifecycle/server.h"
 #include "server/log/log.h"
@@ -71,6 +72,7 @@ class Startup {
  public:
   explicit Startup(const ServeOptions& options)
       : thread_([this, &options] {
+          NameThread("startup");
           auto server = Server::Start(options);
           const Status started = server ? Status() : Status(std::unexpected(server.error()));
           if (started) server_ = *std::move(server);

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "api/base/thread_name.h"
+
 namespace tandem {
 
 BulkThread::~BulkThread() {
@@ -25,6 +27,7 @@ void BulkThread::Do(Work work) {
 }
 
 void BulkThread::Run() {
+  NameThread("bulk");
   while (true) {
     Work next;
     {

@@ -5,6 +5,8 @@
 #include <grpc/support/time.h>
 #include <grpcpp/completion_queue.h>
 
+#include "api/base/thread_name.h"
+
 namespace tandem::grpc_front {
 
 CompletionLoop::CompletionLoop(std::unique_ptr<grpc::ServerCompletionQueue> queue, const Clock& clock,
@@ -28,6 +30,7 @@ void CompletionLoop::Stop() {
 }
 
 void CompletionLoop::Run() {
+  NameThread("grpc");
   while (true) {
     Look look = HandleIfAny();
     if (look == Look::kNothing) look = Poll();

@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "api/base/thread_name.h"
+
 namespace tandem::grpc_front {
 namespace {
 
@@ -102,6 +104,7 @@ void ConnectionAcceptor::Stop() {
 }
 
 void ConnectionAcceptor::Run() {
+  NameThread("grpc-accept");
   while (true) {
     pollfd ready[] = {{.fd = listener_, .events = POLLIN, .revents = 0},
                       {.fd = stop_event_, .events = POLLIN, .revents = 0}};

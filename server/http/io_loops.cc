@@ -5,12 +5,12 @@
 #include <mutex>
 #include <utility>
 
-#include <pthread.h>
 #include <sys/eventfd.h>
 #include <trantor/net/Channel.h>
 #include <trantor/net/EventLoop.h>
 #include <trantor/utils/Logger.h>
 
+#include "api/base/thread_name.h"
 #include "server/http/stream.h"
 
 namespace tandem::http {
@@ -43,7 +43,7 @@ IoLoop::~IoLoop() {
 }
 
 void IoLoop::ThreadMain(const std::string& name) {
-  pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
+  NameThread(name);
   trantor::EventLoop events;
   // Never read, so always readable; without a descriptor for it the loop sleeps as any other.
   const UniqueFd ready(::eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK));

@@ -13,6 +13,7 @@
 
 #include "api/base/clock.h"
 #include "api/base/mutex.h"
+#include "api/base/thread_name.h"
 
 namespace tandem {
 namespace {
@@ -94,6 +95,7 @@ void LogWriter::Shared::Drop(const Line& line) {
 }
 
 void LogWriter::Shared::Run() {
+  NameThread("log");
   Line line;
   bool failed = false;
   while (Next(failed, line)) {

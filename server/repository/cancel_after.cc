@@ -1,5 +1,7 @@
 #include "server/repository/cancel_after.h"
 
+#include "api/base/thread_name.h"
+
 namespace tandem::repository {
 
 CancelAfter::CancelAfter(CancelToken& token, std::chrono::nanoseconds time)
@@ -20,6 +22,7 @@ bool CancelAfter::expired() const {
 }
 
 void CancelAfter::Run(std::chrono::nanoseconds time) {
+  NameThread("time-limit");
   {
     const MutexLock lock(mu_);
     // A notification is the end; a spurious wake-up begins the time anew, which only makes the limit longer.

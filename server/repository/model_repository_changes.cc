@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "server/repository/model_name.h"
+#include "api/base/thread_name.h"
 #include "server/repository/model_repository.h"
 
 namespace tandem::repository {
@@ -367,6 +368,7 @@ void ModelRepository::RescanAsync(Done done) {
 }
 
 void ModelRepository::PollLoop() {
+  NameThread("repository-poll");
   while (true) {
     {
       const MutexLock lock(mu_);

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "api/base/thread_name.h"
+
 namespace tandem::repository {
 
 Worker::Worker() : thread_([this] { Run(); }) {}
@@ -36,6 +38,7 @@ void Worker::Stop() {
 }
 
 void Worker::Run() {
+  NameThread("repository");
   while (true) {
     Task task;
     {

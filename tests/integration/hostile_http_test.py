@@ -3,7 +3,6 @@ import gzip
 import json
 import os
 import struct
-import time
 import zlib
 
 import numpy as np
@@ -238,11 +237,11 @@ class Bodies(HostileTest):
             zlib.Z_FULL_FLUSH)  # Stands alone, so it can be repeated.
         for coding, header in (("gzip", gzip.compress(b"")[:10]), ("deflate", b"\x78\xda")):
             bomb = header + megabyte * 10_000  # 10 MB that unpack to 10 GB.
-            begun, before = time.monotonic(), self.server.resident_bytes()
+            used, before = self.server.cpu_seconds(), self.server.resident_bytes()
             for path in (INFER, "/v2/repository/index"):
                 answer = self.send(request(bomb, path, headers=[("Content-Encoding", coding)]))
                 self.assertRefused(answer, status={400, 413}, label=coding)
-            self.assertLess(time.monotonic() - begun, 20)
+            self.assertLess(self.server.cpu_seconds() - used, 20)
             self.assertLess(self.server.resident_bytes() - before, 600 << 20)
         twice = gzip.compress(gzip.compress(bytes(1 << 24)))
         self.assertRefused(self.send(request(twice, headers=[("Content-Encoding", "gzip")])), status=400)

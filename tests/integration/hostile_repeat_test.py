@@ -86,7 +86,7 @@ class Repetitions(HostileTest):
             once()
         self.server.wait_idle()
         until(lambda: self.server.open_files() <= files + 1, "the descriptors are given back", 30)
-        self.assertLessEqual(self.server.threads(), threads + 1)
+        self.server.wait_for_threads(threads)
         if not SANITIZED:
             self.assertLess(self.server.resident_bytes() - memory, ALLOWED_GROWTH, "memory grows")
 

@@ -221,7 +221,7 @@ class ManyClients(TandemTest):
         self.assertTrue(self.answers(server))
         until(lambda: server.open_files() <= before + 1, "the descriptors are given back")
         # Fewer will do: the thread that loads the models at the start leaves in its own time.
-        until(lambda: server.threads() <= threads, "no thread is left over")
+        server.wait_for_threads(threads)
 
 
 class GoneClients(HostileTest):
@@ -247,7 +247,7 @@ class GoneClients(HostileTest):
                 connection.send(data)
                 leave(connection)
         until(lambda: self.server.open_files() <= before, "the descriptors are given back")
-        until(lambda: self.server.threads() <= threads, "no thread is left over")
+        self.server.wait_for_threads(threads)
 
     def test_gone_in_the_middle_of_a_run(self):
         def half_close_and_go(connection):

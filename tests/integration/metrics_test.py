@@ -202,7 +202,7 @@ class Metrics(HostileTest):
         (build, ) = [dict(labels) for (name, *labels) in values if name == "tandem_build_info"]
         self.assertRegex(build["version"], r"^\d+\.\d+\.\d+")
         self.assertRegex(build["onnxruntime"], r"^1\.\d+")
-        until(lambda: self.scrape()[0][("process_threads", )] == self.server.threads(), "the threads are counted")
+        until(lambda: self.scrape()[0][("process_threads", )] == len(self.server.thread_names()), "threads are counted")
         self.assertAlmostEqual(values[("process_resident_memory_bytes", )] / self.server.resident_bytes(), 1, delta=0.3)
         self.assertAlmostEqual(values[("process_open_fds", )], self.server.open_files(), delta=5)
         total = int(pathlib.Path("/proc/meminfo").read_text().split()[1]) * 1024

@@ -12,6 +12,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = pathlib.Path(os.environ.get("TANDEM_BINARY", ROOT / "build/release/bin/tandem")).resolve()
 # Sanitizers cost time, memory and address space: limits that a release build keeps are not asked of them.
+GRPC_THREADS = {"default-executo", "event_engine", "grpc_global_tim", "resolver-execut", "timer_manager"}
 SANITIZED = any(word in str(BINARY) for word in ("asan", "tsan"))
 PATIENCE = 60 * (4 if SANITIZED else 1)  # Seconds until something that must happen is given up.
 
@@ -146,8 +147,24 @@ class Server:
     def open_files(self):
         return len(os.listdir(f"/proc/{self.pid}/fd"))
 
+    def thread_names(self):
+        names = []
+        for path in pathlib.Path(f"/proc/{self.pid}/task").glob("*/comm"):
+            try:
+                names.append(path.read_text().strip())
+            except OSError:  # It has just ended.
+                pass
+        return names
+
     def threads(self):
-        return len(os.listdir(f"/proc/{self.pid}/task"))
+        """How many there are without gRPC's own, which come and go as it sees fit."""
+        return sum(name not in GRPC_THREADS for name in self.thread_names())
+
+    def wait_for_threads(self, most):
+        try:
+            until(lambda: self.threads() <= most, "threads end")
+        except AssertionError:
+            raise AssertionError(f"more than {most} threads: {sorted(self.thread_names())}") from None
 
     def resident_bytes(self):
         for line in pathlib.Path(f"/proc/{self.pid}/status").read_text().splitlines():
