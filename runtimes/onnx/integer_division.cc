@@ -52,6 +52,7 @@ struct sigaction previous_action;
 // Gives the division the result 0 and goes on behind it.
 bool SkipDivision(ucontext_t& context) {
   auto& registers = context.uc_mcontext.gregs;
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the system hands it over as a number.
   const auto* const code = reinterpret_cast<const std::uint8_t*>(registers[REG_RIP]);
   const auto division = DecodeDivide({code, kMaxInstruction});
   if (!division) return false;

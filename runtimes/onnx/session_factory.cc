@@ -39,9 +39,9 @@ Result<std::unique_ptr<InferenceSession>> CreateSession(std::shared_ptr<const Or
 
 void ReturnFreedMemory(const OrtEnvironment& environment) {
   environment.TrimArena();
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  // A sanitizer has an allocator of its own. The C library's then has never been used, and two threads that call this at
-  // once find it half made.
+#ifndef TANDEM_SANITIZED
+  // A sanitizer has an allocator of its own. The C library's then has never been used, and two threads that
+  // call this at once find it half made.
   malloc_trim(0);
 #endif
 }

@@ -102,7 +102,7 @@ bool IoLoop::Run(Task task) {
   struct Guard {
     std::shared_ptr<Latch> latch;
     bool ran = false;
-    Guard(std::shared_ptr<Latch> l) : latch(std::move(l)) {}
+    explicit Guard(std::shared_ptr<Latch> l) : latch(std::move(l)) {}
     Guard(Guard&&) = default;
     ~Guard() {
       if (!latch) return;

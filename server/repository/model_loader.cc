@@ -71,7 +71,8 @@ void Locate(const ModelFolder& model, const std::filesystem::path& file, Session
 // A servable whose last owner hands it to `graves` instead of destroying it. `keep` stays as long as it does.
 std::shared_ptr<Servable> MakeServable(std::unique_ptr<Servable> servable, const std::shared_ptr<Worker>& graves,
                                        const std::shared_ptr<TemporaryFolder>& keep) {
-  return {servable.release(), [graves, keep](Servable* last) mutable {
+  // Captured by name it would be const, and could not be moved out.
+  return {servable.release(), [graves, keep = keep](Servable* last) mutable {
             // A weak pointer keeps this closure: it must not hold the folder longer than the servable lives. The
             // folder goes last.
             std::unique_ptr<Servable> owner(last);
