@@ -394,6 +394,7 @@ TEST_F(Repository, AModelThatCameWithTheLoadLeavesNothingBehindWhenItIsUnloaded)
   Start(ControlMode::kExplicit);
   ASSERT_TRUE(models_->Load("new", {.config_json = "{}", .files = {{"1/model.onnx", AddModel(9)}}}));
   auto in_flight = models_->Find("new", "").value();
+  const std::weak_ptr watched = in_flight;  // As metrics do; it keeps nothing.
   std::promise<Status> unloaded;
   models_->UnloadAsync("new", [&](Status status) { unloaded.set_value(std::move(status)); });
   EXPECT_TRUE(unloaded.get_future().get());
