@@ -8,8 +8,9 @@ namespace tandem::loadgen {
 
 std::optional<double> ParseNumber(std::string_view text) {
   double value = 0;
-  const char* const last = text.data() + text.size();
-  const auto [end, error] = std::from_chars(text.data(), last, value);
+  const char* const first = text.data();
+  const char* const last = first + text.size();
+  const auto [end, error] = std::from_chars(first, last, value);
   // It also reads "inf" and "nan".
   if (error != std::errc() || end != last || !std::isfinite(value)) return std::nullopt;
   return value;
@@ -17,8 +18,9 @@ std::optional<double> ParseNumber(std::string_view text) {
 
 std::optional<std::uint64_t> ParseCount(std::string_view text) {
   std::uint64_t value = 0;
-  const char* const last = text.data() + text.size();
-  const auto [end, error] = std::from_chars(text.data(), last, value);
+  const char* const first = text.data();
+  const char* const last = first + text.size();
+  const auto [end, error] = std::from_chars(first, last, value);
   if (error != std::errc() || end != last) return std::nullopt;
   return value;
 }
