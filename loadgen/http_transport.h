@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "api/base/result.h"
 #include "loadgen/http_connection.h"
 #include "loadgen/http_request.h"
+#include "loadgen/tls_client.h"
 #include "loadgen/transport.h"
 
 namespace tandem::loadgen {
@@ -22,6 +24,7 @@ struct HttpTransportOptions {
   // From Send() to the last byte of the answer.
   std::chrono::nanoseconds request_timeout = std::chrono::seconds(30);
   std::chrono::milliseconds connect_timeout = std::chrono::seconds(5);
+  std::optional<TlsClientOptions> tls;  // Empty: plain HTTP.
 };
 
 // Many keep-alive HTTP/1.1 connections to one server, driven by epoll on the thread that calls Poll(). Any number of

@@ -10,6 +10,7 @@
 
 #include "api/wire/json_text.h"
 #include "loadgen/socket_address.h"
+#include "loadgen/target.h"
 
 namespace tandem::loadgen {
 namespace {
@@ -113,21 +114,6 @@ Result<std::string> InferJson(const InferRequestOptions& options, const std::vec
   }
   json += '}';
   return json;
-}
-
-// One segment of a path, with everything but letters, digits and "-._~" escaped.
-std::string PathSegment(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-                       c == '.' || c == '_' || c == '~';
-    if (plain) {
-      out += c;
-    } else {
-      out += std::format("%{:02X}", static_cast<unsigned char>(c));
-    }
-  }
-  return out;
 }
 
 void FillRandom(DataType type, std::span<std::byte> out, std::mt19937_64& random) {

@@ -176,20 +176,6 @@ Result<MixedAnswer> ApiClient::PostForMixed(const std::string& path, std::string
   return connection_->Send(request);
 }
 
-std::string PathSegment(const std::string& name) {
-  std::string encoded;
-  for (const char c : name) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (std::isalnum(byte) || c == '-' || c == '_' || c == '.' || c == '~') {
-      encoded += c;
-    } else {
-      constexpr std::string_view kHex = "0123456789ABCDEF";
-      encoded.append({'%', kHex[byte >> 4], kHex[byte & 15]});
-    }
-  }
-  return encoded;
-}
-
 void AddClientFlags(CLI::App& command, ClientOptions& options) {
   command.add_option("--url", options.url, "The server")->envname("TANDEM_URL")->capture_default_str();
   command.add_option("--token", options.token, "Bearer token")->envname("TANDEM_TOKEN");

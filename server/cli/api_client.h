@@ -53,7 +53,4 @@ class ApiClient {
   const std::unique_ptr<Connection> connection_;
 };
 
-// A name as one segment of a path.
-[[nodiscard]] std::string PathSegment(const std::string& name);
-
 }  // namespace tandem::cli

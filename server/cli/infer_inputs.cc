@@ -17,6 +17,7 @@
 #include "api/wire/json_text.h"
 #include "api/wire/npy.h"
 #include "loadgen/infer_request_bytes.h"
+#include "loadgen/target.h"
 #include "server/cli/tensor_text.h"
 
 namespace tandem::cli {
@@ -305,8 +306,8 @@ Result<std::vector<Tensor>> MakeInputs(const ModelSignature& signature, const In
 }
 
 Result<DescribedModel> DescribeModel(ApiClient& client, const std::string& model, const std::string& version) {
-  DescribedModel described{.path = "/v2/models/" + PathSegment(model), .signature = {}};
-  if (!version.empty()) described.path += "/versions/" + PathSegment(version);
+  DescribedModel described{.path = "/v2/models/" + loadgen::PathSegment(model), .signature = {}};
+  if (!version.empty()) described.path += "/versions/" + loadgen::PathSegment(version);
   TANDEM_ASSIGN(const Json::Value metadata, client.Get(described.path));
   TANDEM_ASSIGN(described.signature, SignatureFromMetadata(metadata));
   // A server without that extension has no optional inputs to tell of.
