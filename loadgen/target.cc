@@ -4,10 +4,9 @@
 #include <charconv>
 #include <format>
 #include <utility>
-#include <vector>
 
 #include "api/wire/json_text.h"
-#include "loadgen/http_transport.h"
+#include "loadgen/http_caller.h"
 #include "loadgen/infer_request_bytes.h"
 
 namespace tandem::loadgen {
@@ -104,24 +103,11 @@ std::string PathSegment(std::string_view name) {
 
 Result<Fetched> Fetch(const Target& target, const std::string& path, std::chrono::nanoseconds timeout,
                       const TlsClientOptions& tls) {
-  const Clock& clock = RealClock::Instance();
+  TANDEM_ASSIGN(const auto caller, HttpCaller::Create(target, tls));
   HttpRequest request = BuildGet(target.host, target.port, path);
   request.keep_body = true;
-  std::vector<HttpRequest> requests;
-  requests.push_back(std::move(request));
-  HttpTransportOptions options{
-      .host = target.host, .port = target.port, .max_connections = 1, .request_timeout = timeout};
-  if (target.tls()) options.tls = tls;
-  TANDEM_ASSIGN(const auto transport, HttpTransport::Create(options, std::move(requests), clock));
-  transport->Send(0, clock.Now());
-  std::vector<RequestRecord> finished;
-  while (finished.empty()) transport->Poll(clock.Now() + timeout, finished);
-  RequestRecord& record = finished.front();
-  if (record.outcome != TransportOutcome::kAnswered) {
-    return Fail(ErrorCode::kUnavailable, "GET {} at {}: {}", path, HostAndPort(target.host, target.port),
-                TransportOutcomeName(record.outcome));
-  }
-  return Fetched{.status = record.status, .body = std::move(record.body)};
+  TANDEM_ASSIGN(HttpAnswer answer, caller->Call(request, timeout));
+  return Fetched{.status = answer.status, .body = std::move(answer.body)};
 }
 
 }  // namespace tandem::loadgen

@@ -20,6 +20,15 @@ struct TlsClientOptions {
   std::string server_name;  // Asked for and looked for in the certificate; empty: the host that is connected to.
 };
 
+// What the files of the options hold.
+struct TlsClientFiles {
+  std::string ca, cert, key;
+};
+
+// Reads them. kInvalidArgument: one is missing, too large or given without its counterpart; the message names it.
+[[nodiscard]] Result<TlsClientFiles> ReadTlsFiles(const TlsClientOptions& options);
+
+// An OpenSSL session, freed with its owner.
 struct FreeTlsSession {
   void operator()(ssl_st* session) const;
 };
@@ -36,11 +45,8 @@ class TlsClient {
   TlsClient(const TlsClient&) = delete;
   TlsClient& operator=(const TlsClient&) = delete;
 
-  // A session on a connected, non-blocking socket, which outlives it. Null when there is no memory for it.
-  [[nodiscard]] TlsSession MakeSession(const Socket& socket) const;
-
-  // Why a handshake of a session of ours has failed, for people: "the server's certificate is not trusted: …".
-  [[nodiscard]] static std::string WhyHandshakeFailed(const TlsSession& session);
+  // A session on a non-blocking socket, which outlives it. Null when there is no memory for it.
+  [[nodiscard]] TlsSession MakeSession(int fd) const;
 
  private:
   struct Native;
@@ -48,5 +54,9 @@ class TlsClient {
 
   const std::unique_ptr<Native> native_;
 };
+
+// Why a session of ours broke, for people: "the server's certificate has expired". `error` is what OpenSSL's queue of
+// errors held at that time, or 0.
+[[nodiscard]] std::string WhyTlsBroke(const TlsSession& session, unsigned long error);
 
 }  // namespace tandem::loadgen
