@@ -101,7 +101,12 @@ Result<std::string> InferJson(const InferRequestOptions& options, const std::vec
     TANDEM_TRY(AppendInput(tensor, options.form, json));
   }
   json += ']';
-  if (options.binary_output && options.outputs.empty()) json += ",\"parameters\":{\"binary_data_output\":true}";
+  std::string parameters;
+  if (options.binary_output && options.outputs.empty()) parameters = "\"binary_data_output\":true";
+  if (options.priority) {
+    parameters += std::format("{}\"priority\":{}", parameters.empty() ? "" : ",", *options.priority);
+  }
+  if (!parameters.empty()) json += ",\"parameters\":{" + parameters + "}";
   if (!options.outputs.empty()) {
     json += ",\"outputs\":[";
     for (const std::string& name : options.outputs) {
