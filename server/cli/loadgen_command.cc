@@ -51,14 +51,18 @@ int ExitCode(const loadgen::RunReport& report) {
   return kDone;
 }
 
+// A file that could be written before the run and cannot now is no mistake on the command line.
+Status WriteReport(const char* flag, const std::string& file, const std::string& text) {
+  if (file.empty()) return {};
+  const Status written = loadgen::WriteReportFile(file, text);
+  if (written) return {};
+  return Fail(ErrorCode::kUnavailable, "{} {}", flag, written.error().message);
+}
+
 Status WriteReports(const loadgen::RunReport& report, const CommandOptions& options) {
-  if (!options.json_file.empty()) {
-    TANDEM_TRY(OfFlag("--json", loadgen::WriteReportFile(options.json_file, loadgen::RunReportJson(report) + "\n")));
-  }
-  if (!options.html_file.empty()) {
-    TANDEM_TRY(OfFlag("--html", loadgen::WriteReportFile(options.html_file, loadgen::RunReportHtml(report))));
-  }
-  return {};
+  const Status json = WriteReport("--json", options.json_file, loadgen::RunReportJson(report) + "\n");
+  TANDEM_TRY(WriteReport("--html", options.html_file, loadgen::RunReportHtml(report)));
+  return json;
 }
 
 Result<int> RunOneLoad(const CommandOptions& options, const PreparedLoad& prepared, Interruption& interruption) {

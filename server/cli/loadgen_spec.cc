@@ -77,6 +77,10 @@ void ReadChoices(JsonFields& fields, InferChoices& choices, Mistakes& mistakes) 
     for (const std::string& name : shapes->getMemberNames()) {
       const std::string pointer = JsonFields(*shapes, choices.shapes_where, mistakes).PointerTo(name);
       choices.shapes.push_back(ReadShape(name, (*shapes)[name], pointer, fields));
+      const auto input = std::ranges::find(choices.inputs, name, &InputChoice::name);
+      if (input != choices.inputs.end() && !input->file.empty()) {
+        mistakes.push_back(std::format("{} is given, but the file '{}' has a shape of its own", pointer, input->file));
+      }
     }
   }
 }
