@@ -105,8 +105,10 @@ IoResult ByteStream::TlsFailed(int result, bool& wants_write) {
   if (kind == SSL_ERROR_ZERO_RETURN) return {IoResult::Kind::kEnd};
   // The first failure is the cause; what fails after it follows from it.
   if (!broken_) {
-    tls_error_ = ERR_peek_last_error();
-    error_ = kind == SSL_ERROR_SYSCALL ? error : 0;
+    const unsigned long last = ERR_peek_last_error();
+    const bool by_system = kind == SSL_ERROR_SYSCALL || ERR_SYSTEM_ERROR(last);
+    tls_error_ = by_system ? 0 : last;
+    error_ = !by_system ? 0 : ERR_SYSTEM_ERROR(last) ? ERR_GET_REASON(last) : error;
   }
   broken_ = true;
   return {IoResult::Kind::kBroken};

@@ -222,7 +222,6 @@ std::string WhyTlsBroke(const TlsSession& session, unsigned long error) {
   }
   // What the peer says is an alert; all else is what we found.
   if (ERR_GET_REASON(error) >= SSL_AD_REASON_OFFSET) return "the server refused: " + ReasonText(error);
-  if (error == 0) return "the connection was lost in the TLS handshake";
   return "TLS failed: " + ReasonText(error);
 }
 

@@ -56,7 +56,7 @@ class TlsClient {
 };
 
 // Why a session of ours broke, for people: "the server's certificate has expired". `error` is what OpenSSL's queue of
-// errors held at that time, or 0.
+// errors held at that time.
 [[nodiscard]] std::string WhyTlsBroke(const TlsSession& session, unsigned long error);
 
 }  // namespace tandem::loadgen

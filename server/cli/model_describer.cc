@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "loadgen/grpc_describer.h"
 #include "server/cli/infer_inputs.h"
 
 namespace tandem::cli {
@@ -34,6 +35,19 @@ class RestDescriber final : public ModelDescriber {
   const std::unique_ptr<ApiClient> client_;
 };
 
+class OverGrpc final : public ModelDescriber {
+ public:
+  explicit OverGrpc(std::unique_ptr<loadgen::GrpcDescriber> describer) : describer_(std::move(describer)) {}
+
+  Result<ModelSignature> Describe(const std::string& model, const std::string& version) override {
+    return describer_->Describe(model, version);
+  }
+  std::string ServerName() override { return describer_->ServerName(); }
+
+ private:
+  const std::unique_ptr<loadgen::GrpcDescriber> describer_;
+};
+
 }  // namespace
 
 Result<std::unique_ptr<ModelDescriber>> ModelDescriber::Connect(const loadgen::Target& target,
@@ -42,7 +56,18 @@ Result<std::unique_ptr<ModelDescriber>> ModelDescriber::Connect(const loadgen::T
     TANDEM_ASSIGN(auto client, ApiClient::Connect(options));
     return std::make_unique<RestDescriber>(std::move(client));
   }
-  return Fail(ErrorCode::kUnsupported, "models cannot be asked for over gRPC yet");
+  loadgen::GrpcTransportOptions about{.host = target.host, .port = target.port};
+  about.request_timeout = std::chrono::nanoseconds(std::llround(options.timeout_secs * 1e9));
+  if (target.tls()) {
+    about.tls = options.tls;
+    if (!options.tls.verify) {
+      std::fprintf(stderr, "warning: --tls-insecure: the certificate of %s is not checked\n", options.url.c_str());
+    }
+  }
+  loadgen::GrpcDescriber::Metadata metadata;
+  if (!options.token.empty()) metadata.emplace_back("authorization", "Bearer " + options.token);
+  TANDEM_ASSIGN(auto describer, loadgen::GrpcDescriber::Connect(std::move(about), std::move(metadata)));
+  return std::make_unique<OverGrpc>(std::move(describer));
 }
 
 }  // namespace tandem::cli
