@@ -11,7 +11,8 @@ namespace tandem::loadgen {
 
 // What the answers of a model must be.
 struct Expectation {
-  // By name; outputs that an answer has besides are not looked at. Empty: all answers to a request must be as its first.
+  // By name; outputs that an answer has besides are not looked at. Empty: all answers to a request must be as its
+  // first.
   std::vector<Tensor> outputs;
   double tolerance = 0;     // By how much a float may differ; 0: not in one bit.
   std::uint32_t every = 1;  // Only the first of so many answers is looked at.
@@ -40,8 +41,8 @@ class AnswerCheck {
   std::string right_;  // The bytes of the answer that was last found right.
 };
 
-// Where two tensors differ, for people; nothing when they do not. Floats may differ by `tolerance`; with one, NaN equals
-// NaN.
+// Where two tensors differ, for people; nothing when they do not. Floats may differ by `tolerance`; with one, NaN
+// equals NaN.
 [[nodiscard]] std::optional<std::string> Difference(const Tensor& expected, const Tensor& actual, double tolerance);
 
 }  // namespace tandem::loadgen

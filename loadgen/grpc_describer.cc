@@ -71,8 +71,8 @@ Result<std::unique_ptr<GrpcDescriber>> GrpcDescriber::Connect(GrpcTransportOptio
   options.channels = 1;
   TANDEM_ASSIGN(const auto channels, OpenChannels(options));
   auto stub = inference::GRPCInferenceService::NewStub(channels.front());
-  return std::unique_ptr<GrpcDescriber>(new GrpcDescriber(
-      std::unique_ptr<Parts>(new Parts{std::move(options), std::move(metadata), std::move(stub)})));
+  return std::unique_ptr<GrpcDescriber>(
+      new GrpcDescriber(std::unique_ptr<Parts>(new Parts{std::move(options), std::move(metadata), std::move(stub)})));
 }
 
 GrpcDescriber::GrpcDescriber(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
@@ -103,7 +103,8 @@ Result<ModelSignature> GrpcDescriber::Describe(const std::string& model, const s
 
 std::string GrpcDescriber::ServerName() {
   inference::ServerMetadataResponse about;
-  if (!parts_->Call(&inference::GRPCInferenceService::Stub::ServerMetadata, inference::ServerMetadataRequest(), about)) {
+  if (!parts_->Call(&inference::GRPCInferenceService::Stub::ServerMetadata, inference::ServerMetadataRequest(),
+                    about)) {
     return "";
   }
   return about.version().empty() ? about.name() : about.name() + " " + about.version();

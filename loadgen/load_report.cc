@@ -85,11 +85,13 @@ std::string ModelReportJson(const ModelReport& model) {
   }
   return std::format(
       "{{\"name\":{},\"model\":{},\"loop\":\"{}\",\"slo_ms\":{},\"scheduled\":{},\"ok\":{},\"late\":{},\"rejected\":{},"
-      "\"failed\":{},\"failures\":{{{}}},\"checked\":{},\"wrong_answers\":{},\"first_wrong_answer\":{},\"offered_rate\":{},\"achieved_rate\":{},\"goodput\":{},\"attainment\":{},"
+      "\"failed\":{},\"failures\":{{{}}},\"checked\":{},\"wrong_answers\":{},\"first_wrong_answer\":{},\"offered_"
+      "rate\":{},\"achieved_rate\":{},\"goodput\":{},\"attainment\":{},"
       "\"latency\":{},\"rejection_latency\":{},\"timeline\":{},\"distribution\":{}}}",
-      JsonString(model.name.empty() ? model.model : model.name), JsonString(model.model), model.open_loop ? "open" : "closed",
-      model.slo ? std::format("{}", Ms(*model.slo)) : "null", model.scheduled, model.counts.ok, model.counts.late,
-      model.counts.rejected, model.counts.failed, failures, model.checked, model.wrong, JsonString(model.first_wrong), model.offered_rate, model.achieved_rate, model.goodput,
+      JsonString(model.name.empty() ? model.model : model.name), JsonString(model.model),
+      model.open_loop ? "open" : "closed", model.slo ? std::format("{}", Ms(*model.slo)) : "null", model.scheduled,
+      model.counts.ok, model.counts.late, model.counts.rejected, model.counts.failed, failures, model.checked,
+      model.wrong, JsonString(model.first_wrong), model.offered_rate, model.achieved_rate, model.goodput,
       model.attainment, LatencyJson(model.latency), LatencyJson(model.rejection_latency), TimelineJson(model.timeline),
       DistributionJson(model.latency));
 }
@@ -105,8 +107,9 @@ std::vector<std::string> GeneratorProblems(const GeneratorHealth& health,
   std::chrono::nanoseconds bound = kMaxSendLag;
   if (tightest_slo) bound = std::max(bound, *tightest_slo / kSloSharesOfLag);
   if (const auto lag = health.send_lag.Percentile(99); lag > bound) {
-    problems.push_back(std::format("requests were sent late: p99 of the lag is {:.2f} ms, at most {:.2f} ms is allowed{}",
-                                   Ms(lag), Ms(bound), CheckHint(health, bound)));
+    problems.push_back(
+        std::format("requests were sent late: p99 of the lag is {:.2f} ms, at most {:.2f} ms is allowed{}", Ms(lag),
+                    Ms(bound), CheckHint(health, bound)));
   }
   if (health.cpu_share > kMaxCpuShare) {
     problems.push_back(

@@ -25,8 +25,8 @@ struct ModelReport {
   std::map<std::string, std::uint64_t> failures;  // By reason: "HTTP 400", "timed out", "wrong answer", …
   // Answers that were compared with what they must be, and those that were something else; the warm-up counts here.
   std::uint64_t checked = 0, wrong = 0;
-  std::string first_wrong;                        // What was wrong with the first of them.
-  LatencyHistogram latency;                       // Of answered requests, ok and late.
+  std::string first_wrong;   // What was wrong with the first of them.
+  LatencyHistogram latency;  // Of answered requests, ok and late.
   LatencyHistogram rejection_latency;
   TimeSeries timeline;          // From the end of the warm-up on.
   std::uint64_t scheduled = 0;  // In the measured time; in a stopped run more than counts.total().

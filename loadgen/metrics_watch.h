@@ -27,8 +27,8 @@ struct MetricsSource {
 [[nodiscard]] Result<ServerMetrics> ReadServerMetrics(const MetricsSource& source, std::chrono::nanoseconds timeout);
 
 // Reads how training goes on beside a run, once an interval, on a thread of its own at low priority, so that sends are
-// not disturbed; and once more at the end. A reading that fails is left out. Made before the run and finished after it by
-// one thread; HeldLately() is thread-safe.
+// not disturbed; and once more at the end. A reading that fails is left out. Made before the run and finished after it
+// by one thread; HeldLately() is thread-safe.
 class TrainingWatch {
  public:
   TrainingWatch(MetricsSource source, std::chrono::nanoseconds interval);

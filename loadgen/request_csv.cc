@@ -67,8 +67,8 @@ void RequestCsv::Add(const JudgedRequest& request) {
   std::format_to(std::back_inserter(text_), "{},{},{},{},{},{},{},{:.6f},{},{},{},{}\n", Quoted(models_[request.model]),
                  Seconds(r.scheduled, start), Seconds(r.sent, start), Seconds(r.first_byte, start),
                  Seconds(r.done, start), OutcomeName(request.outcome), r.status,
-                 static_cast<double>(request.latency.count()) / 1e6, r.bytes, request.warmup ? 1 : 0,
-                 request.batch, request.reason);
+                 static_cast<double>(request.latency.count()) / 1e6, r.bytes, request.warmup ? 1 : 0, request.batch,
+                 request.reason);
   if (text_.size() >= kBlock) Flush();
 }
 

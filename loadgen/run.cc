@@ -86,7 +86,7 @@ class LoadRun {
     std::size_t request = 0;                     // The transport's number of what is sent next.
     std::size_t only = 0;                        // That of the model's one request, unless it has
     std::map<std::uint32_t, std::size_t> sizes;  // several, by batch size.
-    OutcomeCounts measured_counts;  // By when the answer came, not by when the request was due.
+    OutcomeCounts measured_counts;               // By when the answer came, not by when the request was due.
     OutcomeCounts interval_counts;
     LatencyHistogram interval_latency;
   };

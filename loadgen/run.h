@@ -59,8 +59,8 @@ struct LoadSpec {
   std::chrono::nanoseconds progress_interval = std::chrono::seconds(1);
 };
 
-// All requests of a load, numbered as its transport must number them: model by model, of each the one request or those of
-// its sizes. Borrowed from the spec.
+// All requests of a load, numbered as its transport must number them: model by model, of each the one request or those
+// of its sizes. Borrowed from the spec.
 [[nodiscard]] std::vector<const WireRequest*> RequestsOf(const LoadSpec& spec);
 
 // What happened since the progress before; the warm-up counts here.

@@ -322,8 +322,8 @@ Status ReadFiles(InferChoices& choices) {
   return {};
 }
 
-Result<std::vector<Tensor>> MakeInputs(const ModelSignature& signature, const InferChoices& choices,
-                                       std::uint32_t seed, const BatchChoice& batch) {
+Result<std::vector<Tensor>> MakeInputs(const ModelSignature& signature, const InferChoices& choices, std::uint32_t seed,
+                                       const BatchChoice& batch) {
   TANDEM_TRY(CheckNames(choices.inputs_where, choices.inputs, signature));
   TANDEM_TRY(CheckNames(choices.shapes_where, choices.shapes, signature));
   std::vector<Tensor> inputs;

@@ -118,8 +118,8 @@ void JsonFields::Finish() {
     if (known_.contains(name)) continue;
     std::string known;
     for (const std::string& field : known_) known += (known.empty() ? "" : ", ") + field;
-    mistakes_.push_back(
-        std::format("{} is not known: its value is {}; there are {}", PointerTo(name), JsonExcerpt(object_[name]), known));
+    mistakes_.push_back(std::format("{} is not known: its value is {}; there are {}", PointerTo(name),
+                                    JsonExcerpt(object_[name]), known));
   }
 }
 

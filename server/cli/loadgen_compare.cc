@@ -146,8 +146,7 @@ Status RunAll(Spec& spec, Interruption& interruption, Samples& samples) {
       Side& side = spec.sides[number];
       std::printf("repetition %zu of %zu: %s\n", repetition + 1, order.size(), side.name.c_str());
       LoadgenView view;
-      TANDEM_ASSIGN(const loadgen::RunReport report,
-                    RunPrepared(side.prepared, interruption, view, nullptr));
+      TANDEM_ASSIGN(const loadgen::RunReport report, RunPrepared(side.prepared, interruption, view, nullptr));
       if (interruption.raised()) return {};
       for (const std::string& problem : report.problems) std::printf("  INVALID: %s\n", problem.c_str());
       const loadgen::ModelReport& model = report.load.models[0];

@@ -164,8 +164,8 @@ void ReadModels(JsonFields& fields, RunOptions& run, Mistakes& mistakes) {
   for (const ModelOptions& model : run.models) {
     const std::string& name = model.name.empty() ? model.model : model.name;
     if (!name.empty() && !names.insert(name).second) {
-      mistakes.push_back(std::format("{}'{}' is there already: a \"name\" of its own tells it apart", model.where,
-                                     Excerpt(name)));
+      mistakes.push_back(
+          std::format("{}'{}' is there already: a \"name\" of its own tells it apart", model.where, Excerpt(name)));
     }
   }
 }

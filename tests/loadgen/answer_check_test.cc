@@ -19,7 +19,9 @@ template <typename T>
 Tensor Make(DataType type, const std::vector<T>& values, const std::string& name = "y") {
   AlignedBuffer buffer(values.size() * sizeof(T));
   if (!values.empty()) std::memcpy(buffer.data(), values.data(), buffer.size());
-  return {.name = name, .type = type, .shape = {static_cast<std::int64_t>(values.size())},
+  return {.name = name,
+          .type = type,
+          .shape = {static_cast<std::int64_t>(values.size())},
           .data = Bytes::Own(std::move(buffer))};
 }
 

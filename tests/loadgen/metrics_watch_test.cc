@@ -15,7 +15,8 @@ namespace {
 using namespace std::chrono_literals;
 
 MetricsSource At(const ScriptedServer& server) {
-  return {.target = {.scheme = Scheme::kHttp, .host = "127.0.0.1", .port = server.port()}, .tls = {}, .token = "secret"};
+  return {
+      .target = {.scheme = Scheme::kHttp, .host = "127.0.0.1", .port = server.port()}, .tls = {}, .token = "secret"};
 }
 
 // Waits for what must come, however slow the machine is.
@@ -70,7 +71,8 @@ TEST(TrainingWatch, SeesHowTrainingGoesOn) {
 }
 
 TEST(TrainingWatch, AServerThatIsNotThereHasNoTraining) {
-  TrainingWatch watch({.target = {.scheme = Scheme::kHttp, .host = "127.0.0.1", .port = 1}, .tls = {}, .token = {}}, 1ms);
+  TrainingWatch watch({.target = {.scheme = Scheme::kHttp, .host = "127.0.0.1", .port = 1}, .tls = {}, .token = {}},
+                      1ms);
   EXPECT_TRUE(watch.Finish().empty());
 }
 

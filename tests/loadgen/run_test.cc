@@ -237,9 +237,9 @@ TEST(DriveLoad, SendsTheRequestOfEachSizeThatATraceNames) {
   EXPECT_EQ(std::get<HttpRequest>(*requests[1]).head, "four");
   EXPECT_EQ(std::get<HttpRequest>(*requests[2]).head, "b");
   std::vector<std::pair<std::size_t, std::uint32_t>> seen;
-  const auto report = DriveLoad(spec, server, clock, {.on_request = [&](const JudgedRequest& request) {
-                                  seen.emplace_back(request.model, request.batch);
-                                }});
+  const auto report =
+      DriveLoad(spec, server, clock,
+                {.on_request = [&](const JudgedRequest& request) { seen.emplace_back(request.model, request.batch); }});
   ASSERT_TRUE(report) << report.error().message;
   EXPECT_EQ(server.sent(), (std::vector<std::size_t>{1, 2, 0, 1}));
   EXPECT_EQ(seen, (std::vector<std::pair<std::size_t, std::uint32_t>>{{0, 4}, {1, 1}, {0, 1}, {0, 4}}));
@@ -256,7 +256,8 @@ TEST(DriveLoad, AWrongAnswerHasFailedHoweverFastItCame) {
   int answers = 0;
   server.body = [&](std::size_t) {
     const bool right = ++answers % 10 != 0;
-    return std::string(R"({"outputs":[{"name":"y","datatype":"INT32","shape":[1],"data":[)") + (right ? "1" : "2") + "]}]}";
+    return std::string(R"({"outputs":[{"name":"y","datatype":"INT32","shape":[1],"data":[)") + (right ? "1" : "2") +
+           "]}]}";
   };
   LoadSpec spec = OneModel(ArrivalSpec::Constant(100), 1s, 500ms);
   spec.warmup = 1s;

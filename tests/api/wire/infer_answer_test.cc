@@ -26,7 +26,9 @@ std::vector<T> Values(const Tensor& tensor) {
 Tensor Floats(const std::string& name, const std::vector<float>& values) {
   AlignedBuffer buffer(values.size() * sizeof(float));
   std::memcpy(buffer.data(), values.data(), buffer.size());
-  return {.name = name, .type = DataType::kFp32, .shape = {1, static_cast<std::int64_t>(values.size())},
+  return {.name = name,
+          .type = DataType::kFp32,
+          .shape = {1, static_cast<std::int64_t>(values.size())},
           .data = Bytes::Own(std::move(buffer))};
 }
 

@@ -17,7 +17,8 @@ using testing::HasSubstr;
 
 class JsonFieldsTest : public ::testing::Test {
  protected:
-  JsonFieldsTest() : file_(std::filesystem::temp_directory_path() / ("fields_" + std::to_string(::getpid()) + ".json")) {}
+  JsonFieldsTest()
+      : file_(std::filesystem::temp_directory_path() / ("fields_" + std::to_string(::getpid()) + ".json")) {}
   ~JsonFieldsTest() override { std::filesystem::remove(file_); }
 
   Result<Json::Value> Read(const std::string& text) {
@@ -67,11 +68,12 @@ TEST_F(JsonFieldsTest, NotesEveryMistakeWithItsPointerAndValue) {
   fields.Flag("e", flag);
   fields.Missing("z", "it is needed");
   fields.Finish();
-  EXPECT_THAT(mistakes_, ElementsAre(HasSubstr("/models/2/a is \"x\"; it must be a number from 0 to 1"),
-                                     HasSubstr("/models/2/b is 9"), HasSubstr("/models/2/c is 1.5; it must be a whole"),
-                                     HasSubstr("/models/2/d is \"\""), HasSubstr("/models/2/e is 1; it must be true or"),
-                                     HasSubstr("/models/2/z is missing: it is needed"),
-                                     HasSubstr("/models/2/f~1g~0h is not known: its value is [1]; there are a, b, c")));
+  EXPECT_THAT(
+      mistakes_,
+      ElementsAre(HasSubstr("/models/2/a is \"x\"; it must be a number from 0 to 1"), HasSubstr("/models/2/b is 9"),
+                  HasSubstr("/models/2/c is 1.5; it must be a whole"), HasSubstr("/models/2/d is \"\""),
+                  HasSubstr("/models/2/e is 1; it must be true or"), HasSubstr("/models/2/z is missing: it is needed"),
+                  HasSubstr("/models/2/f~1g~0h is not known: its value is [1]; there are a, b, c")));
 }
 
 TEST_F(JsonFieldsTest, RefusesWhatIsNoObject) {

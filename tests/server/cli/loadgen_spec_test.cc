@@ -87,10 +87,12 @@ TEST_F(LoadSpecTest, AllMistakesAreToldAtOnce) {
   const Status read = Read(R"({"duration": 0, "models": [{"model": "a", "rate": "x", "speed": 1}, {"rate": 1}]})");
   ASSERT_FALSE(read);
   EXPECT_EQ(read.error().code, ErrorCode::kInvalidArgument);
-  for (const char* part : {"/duration is 0", "/models/0/rate is \"x\"", "/models/0/speed is not known", "/models/1/model"}) {
+  for (const char* part :
+       {"/duration is 0", "/models/0/rate is \"x\"", "/models/0/speed is not known", "/models/1/model"}) {
     EXPECT_THAT(read.error().message, HasSubstr(part));
   }
-  const Status both = Read(R"({"models": [{"model": "a", "rate": 1, "inputs": {"x": "@x.npy"}, "shapes": {"x": [1]}}]})");
+  const Status both =
+      Read(R"({"models": [{"model": "a", "rate": 1, "inputs": {"x": "@x.npy"}, "shapes": {"x": [1]}}]})");
   EXPECT_THAT(both.error().message, HasSubstr("/models/0/shapes/x is given, but the file 'x.npy'"));
   std::string many = R"({"models": [{"model": "a", "rate": 1)";
   for (int i = 0; i < 1000; ++i) many += ",\"x" + std::to_string(i) + "\":1";
