@@ -1,5 +1,5 @@
-# Everything that we link, found once. gRPC and Drogon are found directly: gRPC's CMake package and pkg-config file take
-# half a minute to read, and Drogon's package asks for database headers that we do not need.
+# Everything that we link, found once. gRPC is found directly: its CMake package and pkg-config file take half a minute to
+# read.
 find_package(Threads REQUIRED)
 find_package(CLI11 CONFIG REQUIRED)
 find_package(OpenSSL REQUIRED)
@@ -23,10 +23,6 @@ endforeach()
 find_library(TANDEM_ABSL_SYNCHRONIZATION absl_synchronization REQUIRED)
 target_link_libraries(gRPC::grpc++ INTERFACE gRPC::grpc gRPC::gpr ${TANDEM_ABSL_SYNCHRONIZATION})
 find_program(TANDEM_GRPC_PLUGIN grpc_cpp_plugin REQUIRED)
-
-find_library(TANDEM_DROGON drogon REQUIRED)
-add_library(tandem_drogon INTERFACE)
-target_link_libraries(tandem_drogon INTERFACE ${TANDEM_DROGON} Trantor::Trantor JsonCpp::JsonCpp)
 
 find_package(GTest REQUIRED)
 find_package(rapidcheck CONFIG REQUIRED)

@@ -148,6 +148,8 @@ class TraceArrivals final : public ArrivalProcess {
     return trace_->rows[next_++].time;
   }
 
+  [[nodiscard]] std::uint32_t batch() const override { return next_ == 0 ? 1 : trace_->rows[next_ - 1].size; }
+
  private:
   const std::shared_ptr<const TraceStream> trace_;  // Shared with the spec.
   std::size_t next_ = 0;

@@ -20,6 +20,9 @@ class ArrivalProcess {
   // still under way; in an open loop, when no more will come.
   [[nodiscard]] virtual std::optional<std::chrono::nanoseconds> Next() = 0;
 
+  // The batch size of the arrival that Next() returned last.
+  [[nodiscard]] virtual std::uint32_t batch() const { return 1; }
+
   // A request was finished; `free_at` is when the user behind it is free again.
   virtual void Completed(std::chrono::nanoseconds free_at) { (void)free_at; }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 
 #include <sys/uio.h>
 
@@ -24,12 +23,16 @@ std::span<const std::byte> PartOf(const HttpRequest& request, std::size_t part) 
 
 }  // namespace
 
-bool HttpConnection::FinishConnect() {
-  int error = 0;
-  socklen_t size = sizeof error;
-  if (getsockopt(fd(), SOL_SOCKET, SO_ERROR, &error, &size) != 0 || error != 0) return false;
-  connecting_ = false;
-  return true;
+HttpConnection::ConnectResult HttpConnection::FinishConnect() {
+  if (phase_ == Phase::kConnecting) {
+    if (ConnectError(fd()) != 0) return ConnectResult::kFailed;
+    phase_ = Phase::kHandshake;
+  }
+  switch (stream_.Handshake().kind) {
+    case IoResult::Kind::kDone: phase_ = Phase::kReady; return ConnectResult::kReady;
+    case IoResult::Kind::kBlocked: return ConnectResult::kBlocked;
+    default: return ConnectResult::kFailed;
+  }
 }
 
 void HttpConnection::Begin(const HttpRequest& request) {
@@ -51,15 +54,10 @@ HttpConnection::WriteResult HttpConnection::Flush() {
       room -= bytes.size();
       vectors[used++] = {const_cast<std::byte*>(bytes.data()), bytes.size()};
     }
-    msghdr message{};
-    message.msg_iov = vectors.data();
-    message.msg_iovlen = used;
-    const ssize_t sent = sendmsg(fd(), &message, MSG_NOSIGNAL);
-    if (sent < 0) {
-      if (errno == EINTR) continue;
-      return errno == EAGAIN || errno == EWOULDBLOCK ? WriteResult::kBlocked : WriteResult::kLost;
-    }
-    auto left = static_cast<std::size_t>(sent);
+    const IoResult written = stream_.Write({vectors.data(), used});
+    if (written.kind == IoResult::Kind::kBlocked) return WriteResult::kBlocked;
+    if (written.kind != IoResult::Kind::kDone) return WriteResult::kLost;
+    std::size_t left = written.bytes;
     while (part_ < count) {
       const std::size_t rest = PartOf(*request_, part_).size() - offset_;
       if (left < rest) {
@@ -76,23 +74,22 @@ HttpConnection::WriteResult HttpConnection::Flush() {
 
 HttpConnection::ReadResult HttpConnection::Receive(std::span<char> scratch) {
   while (true) {
-    const ssize_t got = recv(fd(), scratch.data(), scratch.size(), 0);
-    if (got < 0) {
-      if (errno == EINTR) continue;
-      return errno == EAGAIN || errno == EWOULDBLOCK ? ReadResult::kMore : ReadResult::kLost;
-    }
-    if (got == 0) {
-      reader_.Close();
-      return request_ != nullptr && reader_.done() ? ReadResult::kAnswered : ReadResult::kLost;
+    const IoResult read = stream_.Read(scratch);
+    switch (read.kind) {
+      case IoResult::Kind::kDone: break;
+      case IoResult::Kind::kBlocked: return ReadResult::kMore;
+      case IoResult::Kind::kBroken: return ReadResult::kLost;
+      case IoResult::Kind::kEnd:
+        reader_.Close();
+        return request_ != nullptr && reader_.done() ? ReadResult::kAnswered : ReadResult::kLost;
     }
     // Nothing was asked for: whatever this is, the connection is of no use any more.
     if (request_ == nullptr) return ReadResult::kLost;
-    const auto size = static_cast<std::size_t>(got);
-    surplus_ = reader_.Feed({scratch.data(), size}) < size;
+    surplus_ = reader_.Feed({scratch.data(), read.bytes}) < read.bytes;
     if (reader_.malformed()) return ReadResult::kMalformed;
     if (reader_.done()) return ReadResult::kAnswered;
-    // A short read has emptied the socket; asking again would only cost a call.
-    if (size < scratch.size()) return ReadResult::kMore;
+    // What is left in the socket raises the next event; what TLS holds back does not.
+    if (!stream_.holds_bytes()) return ReadResult::kMore;
   }
 }
 
@@ -103,7 +100,7 @@ void HttpConnection::Finish() {
 
 bool HttpConnection::reusable() const {
   const bool written = request_ == nullptr || part_ == PartCount(*request_);
-  return reader_.done() && reader_.keep_alive() && written && !surplus_;
+  return reader_.done() && reader_.keep_alive() && written && !surplus_ && !stream_.holds_bytes();
 }
 
 }  // namespace tandem::loadgen

@@ -7,6 +7,8 @@ namespace tandem::loadgen {
 namespace {
 
 constexpr std::size_t kMaxLineBytes = 64 << 10;
+// Of a body that is kept: a server that never stops sending must not fill the memory.
+constexpr std::uint64_t kMaxKeptBytes = std::uint64_t{2} << 30;
 
 char Lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -48,6 +50,18 @@ void HttpResponseReader::BeginHead() {
   chunked_ = false;
   content_length_.reset();
   line_bytes_ = 0;
+  headers_.clear();
+}
+
+std::optional<std::string_view> HttpResponseReader::Header(std::string_view name) const {
+  std::string_view rest = headers_;
+  while (!rest.empty()) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(line.size() + 1);
+    const std::size_t colon = line.find(':');
+    if (SameText(line.substr(0, colon), name)) return Trim(line.substr(colon + 1));
+  }
+  return std::nullopt;
 }
 
 std::size_t HttpResponseReader::Feed(std::string_view bytes) {
@@ -101,7 +115,13 @@ void HttpResponseReader::TakeBody(std::string_view& bytes) {
     remaining_ -= piece.size();
   }
   body_bytes_ += piece.size();
-  if (keep_body_) body_.append(piece);
+  if (keep_body_) {
+    if (body_bytes_ > kMaxKeptBytes) {
+      phase_ = Phase::kMalformed;
+      return;
+    }
+    body_.append(piece);
+  }
   bytes.remove_prefix(piece.size());
   if (phase_ != Phase::kUntilClose && remaining_ == 0) {
     phase_ = phase_ == Phase::kChunkData ? Phase::kChunkEnd : Phase::kDone;
@@ -111,7 +131,7 @@ void HttpResponseReader::TakeBody(std::string_view& bytes) {
 HttpResponseReader::Phase HttpResponseReader::HandleLine(std::string_view line) {
   switch (phase_) {
     case Phase::kStatusLine: return StatusLine(line);
-    case Phase::kHeaders: return line.empty() ? HeadEnd() : Header(line);
+    case Phase::kHeaders: return line.empty() ? HeadEnd() : HeaderLine(line);
     case Phase::kChunkSize: return ChunkSize(line);
     case Phase::kChunkEnd: return line.empty() ? Phase::kChunkSize : Phase::kMalformed;
     case Phase::kTrailers: return line.empty() ? Phase::kDone : Phase::kTrailers;
@@ -131,9 +151,10 @@ HttpResponseReader::Phase HttpResponseReader::StatusLine(std::string_view line) 
   return Phase::kHeaders;
 }
 
-HttpResponseReader::Phase HttpResponseReader::Header(std::string_view line) {
+HttpResponseReader::Phase HttpResponseReader::HeaderLine(std::string_view line) {
   const std::size_t colon = line.find(':');
   if (colon == std::string_view::npos || colon == 0) return Phase::kMalformed;
+  if (keep_body_) headers_.append(line).append(1, '\n');
   const std::string_view name = line.substr(0, colon);
   const std::string_view value = Trim(line.substr(colon + 1));
   if (SameText(name, "content-length")) {

@@ -12,7 +12,7 @@ namespace tandem::loadgen {
 // headers. Used by one thread; Reset() before each answer.
 class HttpResponseReader {
  public:
-  // `keep_body` keeps the body for body().
+  // `keep_body` keeps the body for body(), and the headers for Header().
   void Reset(bool keep_body);
 
   // Takes bytes and returns how many belong to this answer: all of them unless it is complete or malformed.
@@ -29,6 +29,8 @@ class HttpResponseReader {
   [[nodiscard]] std::uint64_t body_bytes() const { return body_bytes_; }
   [[nodiscard]] bool keep_alive() const { return keep_alive_; }
   [[nodiscard]] std::string& body() { return body_; }
+  // The first header of that name, or nothing. Lives as long as the answer.
+  [[nodiscard]] std::optional<std::string_view> Header(std::string_view name) const;
 
  private:
   enum class Phase : std::uint8_t {
@@ -49,7 +51,7 @@ class HttpResponseReader {
   void TakeBody(std::string_view& bytes);
   [[nodiscard]] Phase HandleLine(std::string_view line);
   [[nodiscard]] Phase StatusLine(std::string_view line);
-  [[nodiscard]] Phase Header(std::string_view line);
+  [[nodiscard]] Phase HeaderLine(std::string_view line);
   [[nodiscard]] Phase HeadEnd();
   [[nodiscard]] Phase ChunkSize(std::string_view line);
 
@@ -64,6 +66,7 @@ class HttpResponseReader {
   std::uint64_t body_bytes_ = 0;
   std::size_t line_bytes_ = 0;  // Of the head, the trailers or one chunk line; bounded.
   std::string partial_;         // A line that has not ended yet.
+  std::string headers_;         // The lines, each with its end; only when kept.
   std::string body_;
 };
 

@@ -8,6 +8,8 @@
 
 #include <sys/epoll.h>
 
+#include "api/wire/json_text.h"
+
 namespace tandem::loadgen {
 namespace {
 
@@ -30,26 +32,39 @@ int WaitForEvents(int epoll, std::array<epoll_event, kEventsPerPoll>& events, na
   return epoll_wait(epoll, events.data(), kEventsPerPoll, static_cast<int>(timeout / std::chrono::milliseconds(1)));
 }
 
+Status CheckHandshake(const HttpTransportOptions& options, const SocketAddress& address, const TlsClient& tls) {
+  const auto stream = OpenStream(address, &tls, options.connect_timeout);
+  if (stream) return {};
+  return Fail(stream.error().code, "cannot connect to https://{}: {}", Excerpt(HostAndPort(options.host, options.port)),
+              stream.error().message);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<HttpTransport>> HttpTransport::Create(const HttpTransportOptions& options,
                                                              std::vector<HttpRequest> requests, const Clock& clock) {
   if (options.max_connections < 1) return Invalid("connections must be at least 1, got 0");
   if (options.request_timeout <= nanoseconds(0)) return Invalid("the request timeout must be above 0");
+  std::unique_ptr<TlsClient> tls;
+  if (options.tls) {
+    TANDEM_ASSIGN(tls, TlsClient::Create(*options.tls, options.host, "http/1.1"));
+  }
   TANDEM_ASSIGN(const SocketAddress address, FindServer(options.host, options.port, options.connect_timeout));
+  if (tls) TANDEM_TRY(CheckHandshake(options, address, *tls));
   Socket epoll(epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.open()) return Fail(ErrorCode::kInternal, "epoll_create1 failed: errno {}", errno);
   return std::unique_ptr<HttpTransport>(
-      new HttpTransport(options, std::move(requests), clock, std::move(epoll), address));
+      new HttpTransport(options, std::move(requests), clock, std::move(epoll), address, std::move(tls)));
 }
 
 HttpTransport::HttpTransport(HttpTransportOptions options, std::vector<HttpRequest> requests, const Clock& clock,
-                             Socket epoll, SocketAddress address)
+                             Socket epoll, SocketAddress address, std::unique_ptr<TlsClient> tls)
     : options_(std::move(options)),
       requests_(std::move(requests)),
       clock_(clock),
       epoll_(std::move(epoll)),
       address_(address),
+      tls_(std::move(tls)),
       scratch_(kScratchBytes) {}
 
 HttpTransport::~HttpTransport() = default;
@@ -135,6 +150,11 @@ std::int32_t HttpTransport::TakeIdle() {
 std::int32_t HttpTransport::OpenConnection() {
   auto socket = StartConnect(address_);
   if (!socket) return -1;
+  TlsSession session;
+  if (tls_) {
+    session = tls_->MakeSession(socket->fd());
+    if (!session) return -1;
+  }
   std::int32_t index = 0;
   if (!free_connections_.empty()) {
     index = free_connections_.back();
@@ -144,7 +164,7 @@ std::int32_t HttpTransport::OpenConnection() {
     index = static_cast<std::int32_t>(connections_.size() - 1);
   }
   Entry& entry = connections_[static_cast<std::size_t>(index)];
-  entry.connection = std::make_unique<HttpConnection>(std::move(*socket));
+  entry.connection = std::make_unique<HttpConnection>(ByteStream(std::move(*socket), std::move(session)));
   entry.serial = ++next_connection_serial_;
   entry.slot = -1;
   ++open_connections_;
@@ -174,16 +194,22 @@ void HttpTransport::Start(std::int32_t index, std::int32_t slot) {
   entry.slot = slot;
   slots_[static_cast<std::size_t>(slot)].connection = index;
   entry.connection->Begin(requests_[slots_[static_cast<std::size_t>(slot)].record.request]);
-  if (!entry.connection->connecting()) Write(index);
+  if (entry.connection->ready()) Write(index);
 }
 
 void HttpTransport::Write(std::int32_t index) {
   Entry& entry = connections_[static_cast<std::size_t>(index)];
   RequestRecord& record = slots_[static_cast<std::size_t>(entry.slot)].record;
   if (record.sent == MonotonicTime{}) record.sent = clock_.Now();
-  const bool blocked = entry.connection->Flush() == HttpConnection::WriteResult::kBlocked;
   // A lost connection is left to its read event: the server may have answered before it closed.
-  if (blocked != entry.wants_write) Watch(index, blocked, EPOLL_CTL_MOD);
+  (void)entry.connection->Flush();
+  Rewatch(index);
+}
+
+void HttpTransport::Rewatch(std::int32_t index) {
+  const Entry& entry = connections_[static_cast<std::size_t>(index)];
+  const bool write = entry.connection->wants_write();
+  if (write != entry.wants_write) Watch(index, write, EPOLL_CTL_MOD);
 }
 
 void HttpTransport::HandleEvent(std::uint64_t data, std::uint32_t events) {
@@ -191,18 +217,26 @@ void HttpTransport::HandleEvent(std::uint64_t data, std::uint32_t events) {
   Entry& entry = connections_[static_cast<std::size_t>(index)];
   // The connection of an earlier event in this batch may have made way for another.
   if (!entry.connection || entry.serial != static_cast<std::uint32_t>(data >> 32)) return;
-  if (entry.connection->connecting()) {
-    if ((events & (EPOLLOUT | EPOLLERR | EPOLLHUP)) == 0) return;
-    if (!entry.connection->FinishConnect()) return Lost(index);
-    if (entry.slot >= 0) {
-      Write(index);
-    } else {
-      Watch(index, false, EPOLL_CTL_MOD);
-    }
-    return;
+  if (!entry.connection->ready()) return Connect(index, events);
+  // Under TLS either may have to wait for the other: every event is a chance for both.
+  const bool tls = entry.connection->tls();
+  if ((tls || (events & EPOLLOUT) != 0) && entry.slot >= 0) Write(index);
+  if (tls || (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) Read(index);
+}
+
+void HttpTransport::Connect(std::int32_t index, std::uint32_t events) {
+  Entry& entry = connections_[static_cast<std::size_t>(index)];
+  if (entry.connection->connecting() && (events & (EPOLLOUT | EPOLLERR | EPOLLHUP)) == 0) return;
+  switch (entry.connection->FinishConnect()) {
+    case HttpConnection::ConnectResult::kFailed: return Lost(index);
+    case HttpConnection::ConnectResult::kBlocked: return Rewatch(index);
+    case HttpConnection::ConnectResult::kReady: break;
   }
-  if ((events & EPOLLOUT) != 0 && entry.slot >= 0) Write(index);
-  if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) Read(index);
+  if (entry.slot >= 0) {
+    Write(index);
+  } else {
+    Rewatch(index);
+  }
 }
 
 void HttpTransport::Read(std::int32_t index) {
@@ -214,7 +248,7 @@ void HttpTransport::Read(std::int32_t index) {
     slots_[static_cast<std::size_t>(entry.slot)].record.first_byte = now;
   }
   switch (result) {
-    case HttpConnection::ReadResult::kMore: break;
+    case HttpConnection::ReadResult::kMore: Rewatch(index); break;
     case HttpConnection::ReadResult::kAnswered: Answered(index, now); break;
     case HttpConnection::ReadResult::kLost: Lost(index); break;
     case HttpConnection::ReadResult::kMalformed:
@@ -245,7 +279,7 @@ void HttpTransport::Answered(std::int32_t index, MonotonicTime now) {
 void HttpTransport::Lost(std::int32_t index) {
   Entry& entry = connections_[static_cast<std::size_t>(index)];
   const std::int32_t slot = std::exchange(entry.slot, -1);
-  const bool never_connected = entry.connection->connecting();
+  const bool never_connected = !entry.connection->ready();
   const bool may_retry = entry.connection->reused() && !entry.connection->reader().started();
   CloseConnection(index);
   if (slot >= 0) {

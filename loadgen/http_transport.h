@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "api/base/result.h"
 #include "loadgen/http_connection.h"
 #include "loadgen/http_request.h"
+#include "loadgen/tls_client.h"
 #include "loadgen/transport.h"
 
 namespace tandem::loadgen {
@@ -22,14 +24,16 @@ struct HttpTransportOptions {
   // From Send() to the last byte of the answer.
   std::chrono::nanoseconds request_timeout = std::chrono::seconds(30);
   std::chrono::milliseconds connect_timeout = std::chrono::seconds(5);
+  std::optional<TlsClientOptions> tls;  // Empty: plain HTTP.
 };
 
-// Many keep-alive HTTP/1.1 connections to one server, driven by epoll on the thread that calls Poll(). Any number of
-// requests may be outstanding. A request whose reused connection the server closed without a byte of an answer is sent
-// once more, as every HTTP client does.
+// Many keep-alive HTTP/1.1 connections to one server, plain or over TLS, driven by epoll on the thread that calls
+// Poll(). Any number of requests may be outstanding. A request whose reused connection the server closed without a byte
+// of an answer is sent once more, as every HTTP client does.
 class HttpTransport final : public Transport {
  public:
-  // Connects once, so that an unreachable server is an error here and not a run full of failures.
+  // Connects once, and makes a TLS handshake if asked to, so that a server that cannot be reached or is not trusted is
+  // an error here and not a run full of failures.
   [[nodiscard]] static Result<std::unique_ptr<HttpTransport>> Create(const HttpTransportOptions& options,
                                                                      std::vector<HttpRequest> requests,
                                                                      const Clock& clock);
@@ -74,7 +78,7 @@ class HttpTransport final : public Transport {
   };
 
   HttpTransport(HttpTransportOptions options, std::vector<HttpRequest> requests, const Clock& clock, Socket epoll,
-                SocketAddress address);
+                SocketAddress address, std::unique_ptr<TlsClient> tls);
 
   std::int32_t TakeSlot();
   void Finish(std::int32_t index, TransportOutcome outcome, MonotonicTime now);
@@ -86,7 +90,10 @@ class HttpTransport final : public Transport {
   void Start(std::int32_t index, std::int32_t slot);
   void Write(std::int32_t index);
   void Watch(std::int32_t index, bool write, int operation);
+  // Watches for what the connection waits for.
+  void Rewatch(std::int32_t index);
   void HandleEvent(std::uint64_t data, std::uint32_t events);
+  void Connect(std::int32_t index, std::uint32_t events);
   void Read(std::int32_t index);
   void Answered(std::int32_t index, MonotonicTime now);
   void Lost(std::int32_t index);
@@ -99,6 +106,7 @@ class HttpTransport final : public Transport {
   const Clock& clock_;
   const Socket epoll_;
   const SocketAddress address_;
+  const std::unique_ptr<TlsClient> tls_;  // Null: plain.
 
   // The polling thread only.
   std::vector<char> scratch_;

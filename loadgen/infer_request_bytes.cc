@@ -10,6 +10,7 @@
 
 #include "api/wire/json_text.h"
 #include "loadgen/socket_address.h"
+#include "loadgen/target.h"
 
 namespace tandem::loadgen {
 namespace {
@@ -100,7 +101,12 @@ Result<std::string> InferJson(const InferRequestOptions& options, const std::vec
     TANDEM_TRY(AppendInput(tensor, options.form, json));
   }
   json += ']';
-  if (options.binary_output && options.outputs.empty()) json += ",\"parameters\":{\"binary_data_output\":true}";
+  std::string parameters;
+  if (options.binary_output && options.outputs.empty()) parameters = "\"binary_data_output\":true";
+  if (options.priority) {
+    parameters += std::format("{}\"priority\":{}", parameters.empty() ? "" : ",", *options.priority);
+  }
+  if (!parameters.empty()) json += ",\"parameters\":{" + parameters + "}";
   if (!options.outputs.empty()) {
     json += ",\"outputs\":[";
     for (const std::string& name : options.outputs) {
@@ -113,21 +119,6 @@ Result<std::string> InferJson(const InferRequestOptions& options, const std::vec
   }
   json += '}';
   return json;
-}
-
-// One segment of a path, with everything but letters, digits and "-._~" escaped.
-std::string PathSegment(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-                       c == '.' || c == '_' || c == '~';
-    if (plain) {
-      out += c;
-    } else {
-      out += std::format("%{:02X}", static_cast<unsigned char>(c));
-    }
-  }
-  return out;
 }
 
 void FillRandom(DataType type, std::span<std::byte> out, std::mt19937_64& random) {

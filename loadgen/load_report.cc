@@ -68,6 +68,13 @@ std::string DistributionJson(const LatencyHistogram& histogram) {
   return text + "]";
 }
 
+// Where comparing answers is what the generator had no time for.
+std::string CheckHint(const GeneratorHealth& health, std::chrono::nanoseconds bound) {
+  const std::chrono::nanoseconds check = health.check.Percentile(99);
+  if (check < bound / 4) return "";
+  return std::format("; to compare an answer takes up to {:.2f} ms: --check-every N compares fewer", Ms(check));
+}
+
 }  // namespace
 
 std::string ModelReportJson(const ModelReport& model) {
@@ -77,19 +84,21 @@ std::string ModelReportJson(const ModelReport& model) {
     failures += std::format("{}:{}", JsonString(reason), count);
   }
   return std::format(
-      "{{\"model\":{},\"loop\":\"{}\",\"slo_ms\":{},\"scheduled\":{},\"ok\":{},\"late\":{},\"rejected\":{},"
-      "\"failed\":{},\"failures\":{{{}}},\"offered_rate\":{},\"achieved_rate\":{},\"goodput\":{},\"attainment\":{},"
+      "{{\"name\":{},\"model\":{},\"loop\":\"{}\",\"slo_ms\":{},\"scheduled\":{},\"ok\":{},\"late\":{},\"rejected\":{},"
+      "\"failed\":{},\"failures\":{{{}}},\"checked\":{},\"wrong_answers\":{},\"first_wrong_answer\":{},\"offered_"
+      "rate\":{},\"achieved_rate\":{},\"goodput\":{},\"attainment\":{},"
       "\"latency\":{},\"rejection_latency\":{},\"timeline\":{},\"distribution\":{}}}",
-      JsonString(model.model), model.open_loop ? "open" : "closed",
-      model.slo ? std::format("{}", Ms(*model.slo)) : "null", model.scheduled, model.counts.ok, model.counts.late,
-      model.counts.rejected, model.counts.failed, failures, model.offered_rate, model.achieved_rate, model.goodput,
+      JsonString(model.name.empty() ? model.model : model.name), JsonString(model.model),
+      model.open_loop ? "open" : "closed", model.slo ? std::format("{}", Ms(*model.slo)) : "null", model.scheduled,
+      model.counts.ok, model.counts.late, model.counts.rejected, model.counts.failed, failures, model.checked,
+      model.wrong, JsonString(model.first_wrong), model.offered_rate, model.achieved_rate, model.goodput,
       model.attainment, LatencyJson(model.latency), LatencyJson(model.rejection_latency), TimelineJson(model.timeline),
       DistributionJson(model.latency));
 }
 
 std::string GeneratorJson(const GeneratorHealth& health) {
-  return std::format("{{\"send_lag\":{},\"queued\":{},\"cpu_share\":{}}}", LatencyJson(health.send_lag), health.queued,
-                     health.cpu_share);
+  return std::format("{{\"send_lag\":{},\"queued\":{},\"cpu_share\":{},\"check\":{}}}", LatencyJson(health.send_lag),
+                     health.queued, health.cpu_share, LatencyJson(health.check));
 }
 
 std::vector<std::string> GeneratorProblems(const GeneratorHealth& health,
@@ -98,8 +107,9 @@ std::vector<std::string> GeneratorProblems(const GeneratorHealth& health,
   std::chrono::nanoseconds bound = kMaxSendLag;
   if (tightest_slo) bound = std::max(bound, *tightest_slo / kSloSharesOfLag);
   if (const auto lag = health.send_lag.Percentile(99); lag > bound) {
-    problems.push_back(std::format("requests were sent late: p99 of the lag is {:.2f} ms, at most {:.2f} ms is allowed",
-                                   Ms(lag), Ms(bound)));
+    problems.push_back(
+        std::format("requests were sent late: p99 of the lag is {:.2f} ms, at most {:.2f} ms is allowed{}", Ms(lag),
+                    Ms(bound), CheckHint(health, bound)));
   }
   if (health.cpu_share > kMaxCpuShare) {
     problems.push_back(

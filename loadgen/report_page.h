@@ -4,7 +4,7 @@
 
 namespace tandem::loadgen {
 
-// report_page.html, with @REPORT@ where the JSON of a run goes.
+// report_page.html with its style and its script, and @REPORT@ where the JSON of a run goes.
 [[nodiscard]] std::string_view ReportPage();
 
 }  // namespace tandem::loadgen

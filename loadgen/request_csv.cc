@@ -53,7 +53,7 @@ Result<std::unique_ptr<RequestCsv>> RequestCsv::Create(const std::filesystem::pa
 
 RequestCsv::RequestCsv(std::filesystem::path file, int fd, std::vector<std::string> models)
     : file_(std::move(file)), models_(std::move(models)), fd_(fd) {
-  text_ = "model,scheduled_s,sent_s,first_byte_s,done_s,outcome,status,latency_ms,bytes,warmup\n";
+  text_ = "model,scheduled_s,sent_s,first_byte_s,done_s,outcome,status,latency_ms,bytes,warmup,batch,reason\n";
 }
 
 RequestCsv::~RequestCsv() {
@@ -64,10 +64,11 @@ void RequestCsv::Add(const JudgedRequest& request) {
   if (error_ != 0) return;
   const RequestRecord& r = request.record;
   const MonotonicTime start = request.start;
-  std::format_to(std::back_inserter(text_), "{},{},{},{},{},{},{},{:.6f},{},{}\n", Quoted(models_[r.request]),
+  std::format_to(std::back_inserter(text_), "{},{},{},{},{},{},{},{:.6f},{},{},{},{}\n", Quoted(models_[request.model]),
                  Seconds(r.scheduled, start), Seconds(r.sent, start), Seconds(r.first_byte, start),
                  Seconds(r.done, start), OutcomeName(request.outcome), r.status,
-                 static_cast<double>(request.latency.count()) / 1e6, r.bytes, request.warmup ? 1 : 0);
+                 static_cast<double>(request.latency.count()) / 1e6, r.bytes, request.warmup ? 1 : 0, request.batch,
+                 request.reason);
   if (text_.size() >= kBlock) Flush();
 }
 

@@ -12,13 +12,13 @@ namespace tandem::loadgen {
 
 // A file with one line for every request of a run, in the order in which they came to an outcome:
 //
-//   model,scheduled_s,sent_s,first_byte_s,done_s,outcome,status,latency_ms,bytes,warmup
+//   model,scheduled_s,sent_s,first_byte_s,done_s,outcome,status,latency_ms,bytes,warmup,batch,reason
 //
 // Times count from the start of the run; one that was never reached is empty. Written as the run goes on, a block at a
 // time. A disk that is full ends the file, not the run: Close() says so. Used by one thread, the generator's.
 class RequestCsv {
  public:
-  // `models` are the names of the requests' numbers. A file that is there is emptied.
+  // `models` are the names of those in the spec. A file that is there is emptied.
   [[nodiscard]] static Result<std::unique_ptr<RequestCsv>> Create(const std::filesystem::path& file,
                                                                   std::vector<std::string> models);
   ~RequestCsv();

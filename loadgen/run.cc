@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <ctime>
 #include <format>
+#include <map>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include <sys/prctl.h>
-
-#include "loadgen/http_transport.h"
 
 namespace tandem::loadgen {
 namespace {
@@ -45,6 +45,25 @@ class PreciseSleep {
   const int before_;
 };
 
+// Why a request failed that did.
+std::string ReasonOf(const RequestRecord& record) {
+  if (record.outcome != TransportOutcome::kAnswered) return std::string(TransportOutcomeName(record.outcome));
+  if (record.status >= 200 && record.status <= 299) return std::string(kWrongAnswer);
+  return std::format("HTTP {}", record.status);
+}
+
+// Every batch size that the arrivals name must have its request.
+Status CheckSizes(const ModelLoad& model) {
+  if (model.sizes.empty()) return {};
+  const auto check = [&](std::uint32_t batch) -> Status {
+    if (std::ranges::contains(model.sizes, batch, &SizedRequest::batch)) return {};
+    return Invalid("'{}' is asked for a batch of {}, for which there is no request", model.model, batch);
+  };
+  if (model.arrivals.trace == nullptr) return check(1);
+  for (const TraceRow& row : model.arrivals.trace->rows) TANDEM_TRY(check(row.size));
+  return {};
+}
+
 // One run. Used by one thread.
 class LoadRun {
  public:
@@ -55,19 +74,33 @@ class LoadRun {
   LoadReport Run();
 
  private:
+  // One of the transport's requests.
+  struct Place {
+    std::size_t model = 0;
+    std::uint32_t batch = 1;
+    std::optional<AnswerCheck> check;
+  };
   struct Stream {
     std::unique_ptr<ArrivalProcess> arrivals;
     std::optional<nanoseconds> next;
-    OutcomeCounts measured_counts;  // By when the answer came, not by when the request was due.
+    std::size_t request = 0;                     // The transport's number of what is sent next.
+    std::size_t only = 0;                        // That of the model's one request, unless it has
+    std::map<std::uint32_t, std::size_t> sizes;  // several, by batch size.
+    OutcomeCounts measured_counts;               // By when the answer came, not by when the request was due.
     OutcomeCounts interval_counts;
     LatencyHistogram interval_latency;
   };
 
+  void AddPlace(std::size_t model, std::uint32_t batch, const WireRequest& request);
+  // Takes the next arrival of a stream.
+  static void Advance(Stream& stream);
   [[nodiscard]] bool Stopped() const { return hooks_.stop != nullptr && hooks_.stop->load(std::memory_order_relaxed); }
   // Sends what is due; true when it gave up early and more is due.
   bool SendDue(nanoseconds now);
   [[nodiscard]] nanoseconds NextWake(nanoseconds now) const;
-  void Account(const RequestRecord& record);
+  void Account(RequestRecord& record);
+  // Whether an answer is another than it must be.
+  bool IsWrong(RequestRecord& record, ModelReport& model);
   void Progress(nanoseconds now);
   void FinishRates(nanoseconds measured);
 
@@ -75,6 +108,7 @@ class LoadRun {
   Transport& transport_;
   const Clock& clock_;
   const LoadHooks& hooks_;
+  std::vector<Place> places_;  // By the transport's number.
   std::vector<Stream> streams_;
   LoadReport report_;
   MonotonicTime start_;
@@ -91,20 +125,43 @@ Status LoadRun::Prepare() {
   std::uint64_t seed = spec_.seed;
   for (const ModelLoad& model : spec_.models) {
     if (model.slo && *model.slo <= nanoseconds(0)) return Invalid("the SLO of '{}' must be above 0", model.model);
+    TANDEM_TRY(CheckSizes(model));
     // Each model draws from its own sequence, so that another one in the mix does not change it.
     TANDEM_ASSIGN(auto arrivals, MakeArrivals(model.arrivals, seed++, end_));
     ModelReport report;
     report.model = model.model;
+    report.name = model.name.empty() ? model.model : model.name;
     report.slo = model.slo;
     report.open_loop = arrivals->open_loop();
     report.timeline = TimeSeries(std::max(kNarrowestSlot, spec_.duration / kSlotsOfARun));
     report_.models.push_back(std::move(report));
     Stream stream;
-    stream.next = arrivals->Next();
     stream.arrivals = std::move(arrivals);
+    stream.only = places_.size();
+    if (model.sizes.empty()) AddPlace(streams_.size(), model.batch, model.request);
+    for (const SizedRequest& sized : model.sizes) {
+      stream.sizes[sized.batch] = places_.size();
+      AddPlace(streams_.size(), sized.batch, sized.request);
+    }
+    Advance(stream);
     streams_.push_back(std::move(stream));
   }
   return {};
+}
+
+void LoadRun::AddPlace(std::size_t model, std::uint32_t batch, const WireRequest& request) {
+  Place place{.model = model, .batch = batch, .check = {}};
+  if (const auto& expect = spec_.models[model].expect) {
+    const bool grpc = std::holds_alternative<GrpcInferRequest>(request);
+    place.check.emplace(*expect, grpc ? AnswerForm::kGrpc : AnswerForm::kRest);
+  }
+  places_.push_back(std::move(place));
+}
+
+void LoadRun::Advance(Stream& stream) {
+  stream.next = stream.arrivals->Next();
+  if (!stream.next) return;
+  stream.request = stream.sizes.empty() ? stream.only : stream.sizes.find(stream.arrivals->batch())->second;
 }
 
 LoadReport LoadRun::Run() {
@@ -118,11 +175,12 @@ LoadReport LoadRun::Run() {
     if (now >= end_ && transport_.outstanding() == 0 && !more_due) break;
     finished.clear();
     transport_.Poll(start_ + (more_due ? now : NextWake(now)), finished);
-    for (const RequestRecord& record : finished) Account(record);
+    for (RequestRecord& record : finished) Account(record);
     now = clock_.Now() - start_;
     if (now - last_progress_ >= spec_.progress_interval) Progress(now);
   }
   const nanoseconds took = clock_.Now() - start_;
+  report_.start = start_ + spec_.warmup;
   report_.partial = took < end_ || transport_.outstanding() > 0;
   report_.measured = std::clamp(took - spec_.warmup, nanoseconds(0), spec_.duration);
   const auto cpu = static_cast<double>((ThreadCpuTime() - cpu_before).count());
@@ -139,8 +197,8 @@ bool LoadRun::SendDue(nanoseconds now) {
       if (sent++ == kSendsPerPoll) return true;
       const MonotonicTime scheduled = start_ + *stream.next;
       if (*stream.next >= spec_.warmup) ++report_.models[i].scheduled;
-      transport_.Send(i, scheduled);
-      stream.next = stream.arrivals->Next();
+      transport_.Send(stream.request, scheduled);
+      Advance(stream);
     }
   }
   return false;
@@ -155,23 +213,48 @@ nanoseconds LoadRun::NextWake(nanoseconds now) const {
   return wake;
 }
 
-void LoadRun::Account(const RequestRecord& record) {
-  Stream& stream = streams_[record.request];
-  ModelReport& model = report_.models[record.request];
+bool LoadRun::IsWrong(RequestRecord& record, ModelReport& model) {
+  std::optional<AnswerCheck>& check = places_[record.request].check;
+  if (!check || !check->Due()) return false;
+  const MonotonicTime begun = clock_.Now();
+  std::optional<std::string> mismatch = check->Mismatch(std::move(record.body));
+  report_.health.check.Record(clock_.Now() - begun);
+  ++model.checked;
+  if (!mismatch) return false;
+  if (model.wrong++ == 0) model.first_wrong = *std::move(mismatch);
+  return true;
+}
+
+void LoadRun::Account(RequestRecord& record) {
+  const Place& place = places_[record.request];
+  Stream& stream = streams_[place.model];
+  ModelReport& model = report_.models[place.model];
   const nanoseconds latency = LatencyOf(record, model.open_loop);
-  const Outcome outcome = OutcomeOf(record, latency, model.slo);
-  const bool answered = outcome == Outcome::kOk || outcome == Outcome::kLate;
+  Outcome outcome = OutcomeOf(record, latency, model.slo);
+  bool answered = outcome == Outcome::kOk || outcome == Outcome::kLate;
+  if (answered && IsWrong(record, model)) {
+    outcome = Outcome::kFailed;
+    answered = false;
+  }
+  const std::string reason = outcome == Outcome::kFailed ? ReasonOf(record) : std::string();
   stream.interval_counts.Add(outcome);
   if (record.done >= start_ + spec_.warmup && record.done < start_ + end_) stream.measured_counts.Add(outcome);
   if (answered) stream.interval_latency.Record(latency);
   if (!model.open_loop) {
     const bool lost = record.outcome != TransportOutcome::kAnswered;
     stream.arrivals->Completed(record.done - start_ + (lost ? kPauseAfterLoss : nanoseconds(0)));
-    if (!stream.next) stream.next = stream.arrivals->Next();
+    if (!stream.next) Advance(stream);
   }
   const bool warmup = record.scheduled < start_ + spec_.warmup;
   if (hooks_.on_request) {
-    hooks_.on_request({.record = record, .start = start_, .warmup = warmup, .outcome = outcome, .latency = latency});
+    hooks_.on_request({.record = record,
+                       .start = start_,
+                       .model = place.model,
+                       .batch = place.batch,
+                       .warmup = warmup,
+                       .outcome = outcome,
+                       .latency = latency,
+                       .reason = reason});
   }
   if (warmup) return;
 
@@ -179,10 +262,7 @@ void LoadRun::Account(const RequestRecord& record) {
   model.timeline.Record(record.scheduled - start_ - spec_.warmup, outcome, latency);
   if (answered) model.latency.Record(latency);
   if (outcome == Outcome::kRejected) model.rejection_latency.Record(latency);
-  if (outcome == Outcome::kFailed) {
-    ++model.failures[record.outcome == TransportOutcome::kAnswered ? std::format("HTTP {}", record.status)
-                                                                   : std::string(TransportOutcomeName(record.outcome))];
-  }
+  if (outcome == Outcome::kFailed) ++model.failures[reason];
   if (model.open_loop) report_.health.send_lag.Record(record.submitted - record.scheduled);
   if (record.queued) ++report_.health.queued;
 }
@@ -225,27 +305,19 @@ void LoadRun::FinishRates(nanoseconds measured) {
 
 }  // namespace
 
+std::vector<const WireRequest*> RequestsOf(const LoadSpec& spec) {
+  std::vector<const WireRequest*> requests;
+  for (const ModelLoad& model : spec.models) {
+    if (model.sizes.empty()) requests.push_back(&model.request);
+    for (const SizedRequest& sized : model.sizes) requests.push_back(&sized.request);
+  }
+  return requests;
+}
+
 Result<LoadReport> DriveLoad(const LoadSpec& spec, Transport& transport, const Clock& clock, const LoadHooks& hooks) {
   LoadRun run(spec, transport, clock, hooks);
   TANDEM_TRY(run.Prepare());
   return run.Run();
-}
-
-Result<LoadReport> RunLoad(const LoadSpec& spec, const LoadHooks& hooks) {
-  HttpTransportOptions options{.host = spec.host,
-                               .port = spec.port,
-                               .max_connections = spec.connections,
-                               .request_timeout = spec.request_timeout};
-  std::size_t users = 0;
-  std::vector<HttpRequest> requests;
-  for (const ModelLoad& model : spec.models) {
-    requests.push_back(model.request);
-    const bool closed = model.arrivals.kind == ArrivalKind::kClosed;
-    if (closed) users += static_cast<std::size_t>(std::max(model.arrivals.users, 0));
-  }
-  options.max_connections = std::max(options.max_connections, users);
-  TANDEM_ASSIGN(auto transport, HttpTransport::Create(options, std::move(requests), RealClock::Instance()));
-  return DriveLoad(spec, *transport, RealClock::Instance(), hooks);
 }
 
 }  // namespace tandem::loadgen

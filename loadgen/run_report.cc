@@ -21,9 +21,13 @@ std::string Joined(const std::vector<Item>& items, Text text) {
   return all + "]";
 }
 
+// Of all loads on one model.
 double ClientMean(const LoadReport& load, const std::string& model) {
-  const auto found = std::ranges::find(load.models, model, &ModelReport::model);
-  return found == load.models.end() ? 0 : static_cast<double>(found->latency.Mean().count()) / 1e6;
+  LatencyHistogram latency;
+  for (const ModelReport& report : load.models) {
+    if (report.model == model) latency.Merge(report.latency);
+  }
+  return static_cast<double>(latency.Mean().count()) / 1e6;
 }
 
 std::string ServerViewJson(const LoadReport& load, const ServerView& view) {
@@ -63,6 +67,9 @@ Result<RunReport> JudgeRun(LoadReport load, double percentile, double confidence
 }
 
 RunResult ResultOf(const RunReport& report) {
+  if (std::ranges::any_of(report.load.models, [](const ModelReport& model) { return model.wrong > 0; })) {
+    return RunResult::kFail;
+  }
   const bool judged = std::ranges::any_of(report.verdicts, [](const auto& verdict) { return verdict.has_value(); });
   if (!report.problems.empty() || (report.load.partial && judged)) return RunResult::kInvalid;
   if (!judged) return RunResult::kNone;
@@ -84,12 +91,13 @@ std::string RunReportJson(const RunReport& report) {
   }
   return std::format(
       R"({{"date":{},"command":{},"url":{},"server":{},"result":"{}","problems":{},"measured_s":{},"partial":{},)"
-      R"("models":[{}],"generator":{},"server_view":{}}})",
+      R"("models":[{}],"generator":{},"server_view":{},"training":{}}})",
       JsonString(report.date), JsonString(report.command), JsonString(report.url), JsonString(report.server),
       RunResultName(ResultOf(report)), Joined(report.problems, [](const std::string& p) { return JsonString(p); }),
       static_cast<double>(report.load.measured.count()) / 1e9, report.load.partial, models,
       GeneratorJson(report.load.health),
-      Joined(report.server_view, [&](const ServerView& view) { return ServerViewJson(report.load, view); }));
+      Joined(report.server_view, [&](const ServerView& view) { return ServerViewJson(report.load, view); }),
+      TrainingJson(report.training, report.load.start));
 }
 
 std::string RunReportHtml(const RunReport& report) {

@@ -6,6 +6,7 @@
 
 #include "loadgen/load_report.h"
 #include "loadgen/server_metrics.h"
+#include "loadgen/training_series.h"
 #include "loadgen/verdict.h"
 
 namespace tandem::loadgen {
@@ -14,7 +15,7 @@ namespace tandem::loadgen {
 enum class RunResult : std::uint8_t {
   kNone,  // No model has an SLO: there is nothing to judge.
   kPass,
-  kFail,
+  kFail,  // An SLO is not kept, or an answer was wrong.
   kInconclusive,
   kInvalid,  // The generator was itself the bottleneck, or the run was stopped before its time.
 };
@@ -32,13 +33,14 @@ struct RunReport {
   std::vector<std::optional<Verdict>> verdicts;  // Of each model; none without an SLO.
   std::vector<std::string> problems;             // Of the generator.
   std::vector<ServerView> server_view;           // Empty when the server has no such metrics.
+  TrainingSeries training;                       // The same.
 };
 
 // Judges every model that has an SLO, and the generator.
 [[nodiscard]] Result<RunReport> JudgeRun(LoadReport load, double percentile, double confidence);
 
-// Invalid comes before all else: figures that are not the server's are no verdict about it. Then the worst of the
-// models.
+// A wrong answer fails a run whatever else it was. Then invalid comes before all: figures that are not the server's are
+// no verdict about it. Then the worst of the models.
 [[nodiscard]] RunResult ResultOf(const RunReport& report);
 
 // One JSON object: docs/load-generator.md says what stands in it.

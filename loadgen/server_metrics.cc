@@ -12,9 +12,12 @@ namespace {
 // One line: name{label="value",…} number [timestamp].
 struct Sample {
   std::string_view name;
-  std::string model;  // Of the label "model".
+  std::string model, job, reason;  // Of the labels of these names.
   double value = 0;
 };
+
+// A text from a stranger must not make us keep more than this.
+constexpr std::size_t kMaxSeries = 10'000;
 
 bool IsSpace(char c) {
   return c == ' ' || c == '\t';
@@ -54,26 +57,31 @@ std::optional<std::string> TakeQuoted(std::string_view& text) {
   return value;
 }
 
-// Nothing when the braces hold something else than labels.
-std::optional<std::string> TakeLabels(std::string_view& text) {
-  std::string model;
+// False when the braces hold something else than labels.
+bool TakeLabels(std::string_view& text, Sample& sample) {
   text.remove_prefix(1);
   while (true) {
     SkipSpace(text);
     if (text.starts_with('}')) break;
     const std::string_view label = TakeName(text);
     SkipSpace(text);
-    if (label.empty() || !text.starts_with('=')) return std::nullopt;
+    if (label.empty() || !text.starts_with('=')) return false;
     text.remove_prefix(1);
     SkipSpace(text);
     std::optional<std::string> value = TakeQuoted(text);
-    if (!value) return std::nullopt;
-    if (label == "model") model = *std::move(value);
+    if (!value) return false;
+    if (label == "model") {
+      sample.model = *std::move(value);
+    } else if (label == "job") {
+      sample.job = *std::move(value);
+    } else if (label == "reason") {
+      sample.reason = *std::move(value);
+    }
     SkipSpace(text);
     if (text.starts_with(',')) text.remove_prefix(1);
   }
   text.remove_prefix(1);
-  return model;
+  return true;
 }
 
 std::optional<double> TakeNumber(std::string_view text) {
@@ -92,9 +100,7 @@ std::optional<Sample> ParseSample(std::string_view line) {
   if (sample.name.empty()) return std::nullopt;
   SkipSpace(line);
   if (line.starts_with('{')) {
-    std::optional<std::string> model = TakeLabels(line);
-    if (!model) return std::nullopt;
-    sample.model = *std::move(model);
+    if (!TakeLabels(line, sample)) return std::nullopt;
     SkipSpace(line);
   }
   const std::optional<double> value = TakeNumber(line);
@@ -115,11 +121,29 @@ double* FieldOf(ServerCounters& counters, std::string_view name) {
   return nullptr;
 }
 
+void Take(const Sample& sample, ServerMetrics& metrics) {
+  ServerCounters unused;
+  if (sample.name.starts_with("tandem_")) metrics.ours = true;
+  if (!std::isfinite(sample.value)) return;
+  if (sample.name == "tandem_training_iterations_total") {
+    metrics.jobs[sample.job].iterations += sample.value;
+  } else if (sample.name == "tandem_training_held_seconds_total") {
+    metrics.jobs[sample.job].held_s[sample.reason] += sample.value;
+  } else if (FieldOf(unused, sample.name) != nullptr) {
+    *FieldOf(metrics.models[sample.model], sample.name) += sample.value;
+  }
+}
+
 }  // namespace
+
+double TrainingCounters::held() const {
+  double seconds = 0;
+  for (const auto& [reason, held] : held_s) seconds += held;
+  return seconds;
+}
 
 Result<ServerMetrics> ParseServerMetrics(std::string_view text) {
   ServerMetrics metrics;
-  ServerCounters unused;
   for (std::size_t number = 1; !text.empty(); ++number) {
     const std::size_t end = text.find('\n');
     std::string_view line = text.substr(0, end);
@@ -129,17 +153,19 @@ Result<ServerMetrics> ParseServerMetrics(std::string_view text) {
     if (line.empty() || line.front() == '#') continue;
     const std::optional<Sample> sample = ParseSample(line);
     if (!sample) return Invalid("line {} of the metrics is no sample: '{}'", number, Excerpt(line));
-    if (FieldOf(unused, sample->name) == nullptr || !std::isfinite(sample->value)) continue;
-    *FieldOf(metrics[sample->model], sample->name) += sample->value;
+    Take(*sample, metrics);
+    if (metrics.models.size() + metrics.jobs.size() > kMaxSeries) {
+      return Fail(ErrorCode::kTooLarge, "the metrics name more than {} models and jobs", kMaxSeries);
+    }
   }
   return metrics;
 }
 
 std::vector<ServerView> Between(const ServerMetrics& before, const ServerMetrics& after) {
   std::vector<ServerView> views;
-  for (const auto& [model, now] : after) {
-    const auto then = before.find(model);
-    const ServerCounters start = then == before.end() ? ServerCounters{} : then->second;
+  for (const auto& [model, now] : after.models) {
+    const auto then = before.models.find(model);
+    const ServerCounters start = then == before.models.end() ? ServerCounters{} : then->second;
     const double requests = now.requests - start.requests;
     if (requests < 0.5 || now.total_us < start.total_us) continue;
     const auto mean_ms = [&](double a, double b) { return (b - a) / requests / 1e3; };

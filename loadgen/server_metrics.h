@@ -19,9 +19,21 @@ struct ServerCounters {
   double total_us = 0;
 };
 
-using ServerMetrics = std::map<std::string, ServerCounters>;  // By model.
+// What our own server says about one training job since it began.
+struct TrainingCounters {
+  double iterations = 0;
+  std::map<std::string, double> held_s;  // Seconds that it was held, by reason.
 
-// Reads Prometheus' text form and takes from it what is named above; a server that has none of it gives an empty map.
+  [[nodiscard]] double held() const;  // All reasons together.
+};
+
+struct ServerMetrics {
+  std::map<std::string, ServerCounters> models;
+  std::map<std::string, TrainingCounters> jobs;
+  bool ours = false;  // It has metrics that only our own server has.
+};
+
+// Reads Prometheus' text form and takes from it what is named above; a server that has none of it gives empty maps.
 // A text that is not of that form is an error with the line.
 [[nodiscard]] Result<ServerMetrics> ParseServerMetrics(std::string_view text);
 

@@ -27,10 +27,7 @@ int FinishConnect(const Socket& socket, std::chrono::milliseconds timeout) {
   const int ready = poll(&entry, 1, static_cast<int>(timeout.count()));
   if (ready == 0) return ETIMEDOUT;
   if (ready < 0) return errno;
-  int error = 0;
-  socklen_t size = sizeof error;
-  getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &size);
-  return error;
+  return ConnectError(socket.fd());
 }
 
 }  // namespace
@@ -63,6 +60,12 @@ Result<Socket> StartConnect(const SocketAddress& address) {
     return Fail(ErrorCode::kUnavailable, "{}", ErrnoText(errno));
   }
   return made;
+}
+
+int ConnectError(int fd) {
+  int error = 0;
+  socklen_t size = sizeof error;
+  return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
 }
 
 Result<SocketAddress> FindServer(const std::string& host, int port, std::chrono::milliseconds timeout) {

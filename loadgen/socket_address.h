@@ -39,6 +39,9 @@ struct SocketAddress {
 // Starts to connect, without waiting: success means connected or under way. The error is an errno text.
 [[nodiscard]] Result<Socket> StartConnect(const SocketAddress& address);
 
+// What became of a connection that was started, once its socket can be written to: 0 or an errno.
+[[nodiscard]] int ConnectError(int fd);
+
 // Resolves the host (a name or an IPv4 or IPv6 address) and finds which of its addresses answers, with a connection to
 // each in turn. Blocks, at most `timeout` per address. The error says what failed: the name, or the connection.
 [[nodiscard]] Result<SocketAddress> FindServer(const std::string& host, int port, std::chrono::milliseconds timeout);

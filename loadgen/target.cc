@@ -1,80 +1,113 @@
 #include "loadgen/target.h"
 
+#include <algorithm>
 #include <charconv>
+#include <format>
 #include <utility>
 
 #include "api/wire/json_text.h"
-#include "loadgen/http_transport.h"
+#include "loadgen/http_caller.h"
 #include "loadgen/infer_request_bytes.h"
 
 namespace tandem::loadgen {
 namespace {
 
-std::unexpected<Error> BadUrl(std::string_view url, std::string_view why) {
-  return Invalid("URL '{}' {}; it should look like http://127.0.0.1:8000", Excerpt(url), why);
+constexpr int kHttpPort = 8000;
+constexpr int kGrpcPort = 8001;
+
+// "http://127.0.0.1:8000 or https://127.0.0.1:8000"
+std::string Examples(std::span<const Scheme> spoken) {
+  std::string examples;
+  for (const Scheme scheme : spoken) {
+    if (!examples.empty()) examples += " or ";
+    examples +=
+        std::format("{}://127.0.0.1:{}", SchemeName(scheme), Target{.scheme = scheme}.grpc() ? kGrpcPort : kHttpPort);
+  }
+  return examples;
+}
+
+Result<Scheme> SchemeOf(std::string_view name) {
+  for (const Scheme scheme : kEveryScheme) {
+    if (SchemeName(scheme) == name) return scheme;
+  }
+  return Invalid("has a scheme that is not known");
+}
+
+// What stands behind the scheme, into `target`, whose scheme is set. The error goes on from "URL '…' ".
+Status ParseHostAndPort(std::string_view rest, Target& target) {
+  if (rest.ends_with('/')) rest.remove_suffix(1);
+  if (rest.find_first_of("/?#@ \t\r\n") != std::string_view::npos) return Invalid("names more than a host and a port");
+  std::size_t host_end = rest.find(':');
+  if (rest.starts_with('[')) {
+    host_end = rest.find(']');
+    if (host_end == std::string_view::npos) return Invalid("has no ']' after its address");
+    target.host = rest.substr(1, host_end++ - 1);
+  } else {
+    target.host = rest.substr(0, host_end);
+  }
+  if (target.host.empty()) return Invalid("names no host");
+  target.port = target.grpc() ? kGrpcPort : kHttpPort;
+  if (host_end >= rest.size()) return {};
+  if (rest[host_end] != ':') return Invalid("has text behind its address");
+  const std::string_view port = rest.substr(host_end + 1);
+  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), target.port);
+  if (error != std::errc() || end != port.data() + port.size() || target.port < 1 || target.port > 65535) {
+    return Invalid("has a port that is none");
+  }
+  return {};
+}
+
+Status ParseInto(std::string_view url, std::span<const Scheme> spoken, Target& target) {
+  const std::size_t colon = url.find("://");
+  if (colon == std::string_view::npos) return Invalid("has no scheme");
+  TANDEM_ASSIGN(target.scheme, SchemeOf(url.substr(0, colon)));
+  if (std::ranges::find(spoken, target.scheme) == spoken.end()) {
+    return Invalid("asks for {}, which is not spoken here", SchemeName(target.scheme));
+  }
+  return ParseHostAndPort(url.substr(colon + 3), target);
 }
 
 }  // namespace
 
-Result<Target> ParseTarget(std::string_view url) {
-  std::string_view rest = url;
-  if (const std::size_t colon = rest.find("://"); colon != std::string_view::npos) {
-    const std::string_view scheme = rest.substr(0, colon);
-    if (scheme == "https" || scheme == "grpc" || scheme == "grpcs") {
-      return Fail(ErrorCode::kInvalidArgument, "URL '{}': load over {} is not supported yet, only over http",
-                  Excerpt(url), scheme);
-    }
-    if (scheme != "http") return BadUrl(url, "has a scheme that is not known");
-    rest.remove_prefix(colon + 3);
+std::string_view SchemeName(Scheme scheme) {
+  switch (scheme) {
+    case Scheme::kHttp: return "http";
+    case Scheme::kHttps: return "https";
+    case Scheme::kGrpc: return "grpc";
+    case Scheme::kGrpcs: return "grpcs";
   }
-  if (rest.ends_with('/')) rest.remove_suffix(1);
-  if (rest.find_first_of("/?#@ \t\r\n") != std::string_view::npos)
-    return BadUrl(url, "names more than a host and a port");
+  return "unknown";
+}
+
+Result<Target> ParseTarget(std::string_view url, std::span<const Scheme> spoken) {
   Target target;
-  std::string_view port;
-  bool has_port = false;
-  if (rest.starts_with('[')) {
-    const std::size_t end = rest.find(']');
-    if (end == std::string_view::npos) return BadUrl(url, "has no ']' after its address");
-    target.host = rest.substr(1, end - 1);
-    rest.remove_prefix(end + 1);
-    has_port = rest.starts_with(':');
-    if (!has_port && !rest.empty()) return BadUrl(url, "has text behind its address");
-    if (has_port) port = rest.substr(1);
-  } else {
-    const std::size_t colon = rest.find(':');
-    target.host = rest.substr(0, colon);
-    has_port = colon != std::string_view::npos;
-    if (has_port) port = rest.substr(colon + 1);
-  }
-  if (target.host.empty()) return BadUrl(url, "names no host");
-  if (!has_port) return target;
-  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), target.port);
-  if (error != std::errc() || end != port.data() + port.size() || target.port < 1 || target.port > 65535) {
-    return BadUrl(url, "has a port that is none");
+  if (const Status parsed = ParseInto(url, spoken, target); !parsed) {
+    return Invalid("URL '{}' {}; it should look like {}", Excerpt(url), parsed.error().message, Examples(spoken));
   }
   return target;
 }
 
-Result<Fetched> Fetch(const Target& target, const std::string& path, std::chrono::nanoseconds timeout) {
-  const Clock& clock = RealClock::Instance();
+std::string PathSegment(std::string_view name) {
+  std::string out;
+  for (const char c : name) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+                       c == '.' || c == '_' || c == '~';
+    if (plain) {
+      out += c;
+    } else {
+      out += std::format("%{:02X}", static_cast<unsigned char>(c));
+    }
+  }
+  return out;
+}
+
+Result<Fetched> Fetch(const Target& target, const std::string& path, std::chrono::nanoseconds timeout,
+                      const TlsClientOptions& tls) {
+  TANDEM_ASSIGN(const auto caller, HttpCaller::Create(target, tls));
   HttpRequest request = BuildGet(target.host, target.port, path);
   request.keep_body = true;
-  std::vector<HttpRequest> requests;
-  requests.push_back(std::move(request));
-  TANDEM_ASSIGN(const auto transport,
-                HttpTransport::Create(
-                    {.host = target.host, .port = target.port, .max_connections = 1, .request_timeout = timeout},
-                    std::move(requests), clock));
-  transport->Send(0, clock.Now());
-  std::vector<RequestRecord> finished;
-  while (finished.empty()) transport->Poll(clock.Now() + timeout, finished);
-  RequestRecord& record = finished.front();
-  if (record.outcome != TransportOutcome::kAnswered) {
-    return Fail(ErrorCode::kUnavailable, "GET {} at {}: {}", path, HostAndPort(target.host, target.port),
-                TransportOutcomeName(record.outcome));
-  }
-  return Fetched{.status = record.status, .body = std::move(record.body)};
+  TANDEM_ASSIGN(HttpAnswer answer, caller->Call(request, timeout));
+  return Fetched{.status = answer.status, .body = std::move(answer.body)};
 }
 
 }  // namespace tandem::loadgen

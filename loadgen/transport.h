@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -38,8 +39,8 @@ struct RequestRecord {
   std::string body;         // Only when the request asks for it.
 };
 
-// Sends prepared requests and hears the answers, on the calling thread. Implemented over HTTP, and by a fake in tests.
-// Used by one thread.
+// Sends prepared requests and hears the answers. Implemented over HTTP and gRPC, and by a fake in tests. Used by one
+// thread.
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -52,6 +53,9 @@ class Transport {
 
   // Requests sent whose record is still to come.
   [[nodiscard]] virtual std::size_t outstanding() const = 0;
+
+  // What the transport's own thread, if it has one, has computed so far: a generator can be the bottleneck there, too.
+  [[nodiscard]] virtual std::chrono::nanoseconds OwnCpuTime() const { return std::chrono::nanoseconds(0); }
 };
 
 }  // namespace tandem::loadgen

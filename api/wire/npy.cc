@@ -5,6 +5,8 @@
 #include <cstring>
 #include <fstream>
 #include <optional>
+#include <span>
+#include <spanstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -60,7 +62,7 @@ std::optional<Shape> ParseShape(std::string_view text) {
   }
 }
 
-Result<std::string> ReadHeader(std::ifstream& in, const std::string& file) {
+Result<std::string> ReadHeader(std::istream& in, const std::string& file) {
   std::array<char, 8> start{};
   if (!in.read(start.data(), start.size()) || std::string_view(start.data(), kMagic.size()) != kMagic) {
     return Invalid("'{}' is not a .npy file", file);
@@ -76,12 +78,7 @@ Result<std::string> ReadHeader(std::ifstream& in, const std::string& file) {
   return header;
 }
 
-}  // namespace
-
-Result<Tensor> ReadNpy(const std::filesystem::path& path, std::uint64_t max_bytes) {
-  const std::string file = path.string();
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return Fail(ErrorCode::kNotFound, "'{}' cannot be read", file);
+Result<Tensor> ReadFrom(std::istream& in, const std::string& file, std::uint64_t max_bytes) {
   TANDEM_ASSIGN(const std::string header, ReadHeader(in, file));
 
   const auto descr = After(header, "'descr'");
@@ -108,6 +105,19 @@ Result<Tensor> ReadNpy(const std::filesystem::path& path, std::uint64_t max_byte
     return Fail(ErrorCode::kInternal, "'{}' cannot be read", file);
   }
   return Tensor{.name = {}, .type = *type, .shape = *std::move(shape), .data = Bytes::Own(std::move(data))};
+}
+
+}  // namespace
+
+Result<Tensor> ReadNpy(const std::filesystem::path& path, std::uint64_t max_bytes) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return Fail(ErrorCode::kNotFound, "'{}' cannot be read", path.string());
+  return ReadFrom(in, path.string(), max_bytes);
+}
+
+Result<Tensor> ParseNpy(std::string_view bytes, const std::string& name, std::uint64_t max_bytes) {
+  std::ispanstream in{std::span<const char>(bytes)};
+  return ReadFrom(in, name, max_bytes);
 }
 
 }  // namespace tandem

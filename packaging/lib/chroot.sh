@@ -24,10 +24,10 @@ adapt_root() {
   mkdir -p "$root${root%/*}" "$root/dev" "$root/tmp"
   ln -sfn / "$root$root"
   [[ -e $root/dev/null ]] || make_devices "$root/dev"
-  for program in python3 ctest cmake; do
+  for program in bin/python3 bin/ctest bin/cmake lib/chromium/chromium-headless-shell; do
     # Without --no-sort patchelf breaks programs with fixed addresses, such as python3.
     chroot "$root" /usr/bin/patchelf --no-sort --force-rpath --set-rpath "$(root_libraries "$root")" \
-      --set-interpreter "$(root_loader "$root")" "$(chroot "$root" /usr/bin/readlink -f "/usr/bin/$program")" ||
+      --set-interpreter "$(root_loader "$root")" "$(chroot "$root" /usr/bin/readlink -f "/usr/$program")" ||
       die "could not adapt $program in $root" "Remove that directory and run again."
   done
   # Where `python3 -m venv` finds pip.

@@ -62,7 +62,7 @@ doctor_environment() {
     fact ok 'environment' "$root"
     fact ok 'compiler' "g++ $(find "$root/usr/lib/gcc/$(multiarch)" -mindepth 1 -maxdepth 1 -printf '%f\n' 2>/dev/null | sort -V | tail -n 1) in the environment"
   else
-    fact -- 'environment' "not set up yet; the next command does it (about a minute, 1 GB)"
+    fact -- 'environment' "not set up yet; the next command does it (about a minute and a half, 1.5 GB)"
   fi
   [[ $mode != native ]] || fact ok 'compiler' "$(g++ --version 2>/dev/null | head -n 1 || echo 'none yet')"
   doctor_cache "$cache" "$root"

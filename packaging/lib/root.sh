@@ -115,19 +115,19 @@ build_root() {
   [[ -e $final/.tandem/complete ]] && return 0
   cache=${final%/*}
   rm -rf "$final" "$cache"/tmp-*
-  need_space "$cache" 1800 "setting up the environment"
+  need_space "$cache" 2500 "setting up the environment"
   local temporary=$cache/tmp-$$ apt=$cache/apt
   if ! mkdir -p "$temporary/root/.tandem" "$cache/logs" || ! write_apt_config "$apt"; then
     die "cannot write to $cache" "Set TANDEM_CACHE to a directory of yours with 2 GB free."
   fi
   log=$cache/logs/$(date +%Y%m%d-%H%M%S)
-  say "preparing the environment once, in $final (about a minute, 1 GB)"
+  say "preparing the environment once, in $final (about a minute and a half, 1.5 GB)"
   step 1 4 "Reading the package index of Debian 13" "$log-1-index.log" fetch_index "$apt" ||
     die "the package index could not be read" "See the lines above, mend the network or the mirror, and run again."
-  STEP_COUNTS='^Get:' step 2 4 "Downloading $# packages and what they need (about 200 MB)" "$log-2-download.log" fetch_packages "$apt" "$@" ||
+  STEP_COUNTS='^Get:' step 2 4 "Downloading $# packages and what they need (about 350 MB)" "$log-2-download.log" fetch_packages "$apt" "$@" ||
     die "the packages could not be downloaded" "What has arrived is kept; run again to go on."
   STEP_COUNTS='\.deb$' step 3 4 "Unpacking" "$log-3-unpack.log" unpack "$apt" "$temporary/root" "$@" ||
-    die "the packages could not be unpacked" "Is there 1.5 GB free in $cache? Run again after making room."
+    die "the packages could not be unpacked" "Is there 2 GB free in $cache? Run again after making room."
   step 4 4 "Finishing" "$log-4-finish.log" finish_root "$temporary/root" ||
     die "the environment could not be finished" "Run again; if it fails again, report the log."
   if ! touch "$temporary/root/.tandem/used" "$temporary/root/.tandem/complete" || ! mv "$temporary/root" "$final"; then

@@ -1,38 +1,25 @@
 #include "server/cli/api_client.h"
 
+#include <algorithm>
 #include <charconv>
-#include <mutex>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <format>
+#include <optional>
+#include <span>
 #include <string_view>
 
 #include <CLI/CLI.hpp>
-#include <drogon/HttpClient.h>
-#include <drogon/HttpRequest.h>
-#include <drogon/HttpResponse.h>
-#include <drogon/utils/Utilities.h>
 #include <json/reader.h>
-#include <trantor/net/EventLoopThread.h>
-#include <trantor/utils/Logger.h>
-#include <trantor/utils/Utilities.h>
 
+#include "api/wire/json_text.h"
+#include "loadgen/http_request.h"
+#include "loadgen/socket_address.h"
 #include "server/lifecycle/number_range.h"
 
 namespace tandem::cli {
 namespace {
-
-Error ToError(drogon::ReqResult result, const std::string& url) {
-  switch (result) {
-    case drogon::ReqResult::BadServerAddress:
-    case drogon::ReqResult::NetworkFailure:
-      return {ErrorCode::kUnavailable,
-              "no server answers at " + url + "; start one with `tandem serve`, or give --url"};
-    case drogon::ReqResult::Timeout:
-      return {ErrorCode::kUnavailable, "the server at " + url + " did not answer in time"};
-    case drogon::ReqResult::HandshakeError:
-    case drogon::ReqResult::InvalidCertificate:
-      return {ErrorCode::kUnavailable, "TLS with " + url + " failed: is its certificate known here?"};
-    default: return {ErrorCode::kUnavailable, "the server at " + url + " did not answer properly"};
-  }
-}
 
 ErrorCode CodeOf(int status) {
   switch (status) {
@@ -61,47 +48,13 @@ Result<Json::Value> Parse(std::string_view text) {
 }
 
 // How much of a body of `size` bytes is JSON: what the header says, or all of it.
-Result<std::size_t> JsonSize(const std::string& header, std::size_t size) {
-  if (header.empty()) return size;
+Result<std::size_t> JsonSize(const std::optional<std::string>& header, std::size_t size) {
+  if (!header) return size;
   std::size_t length = 0;
-  const auto [end, error] = std::from_chars(header.data(), header.data() + header.size(), length);
-  if (error == std::errc() && end == header.data() + header.size() && length <= size) return length;
-  return Fail(ErrorCode::kInternal, "the server's answer says that {} of its {} bytes are JSON", header, size);
-}
-
-// http://HOST, with a port and a slash if need be. Drogon would take what follows for a part of the name.
-bool IsServerUrl(std::string_view url) {
-  const std::size_t scheme = url.starts_with("http://") ? 7 : url.starts_with("https://") ? 8 : 0;
-  if (scheme == 0) return false;
-  std::string_view host = url.substr(scheme);
-  if (host.ends_with('/')) host.remove_suffix(1);
-  if (host.empty() || host.find_first_of("/?#@ \t\r\n") != std::string_view::npos) return false;
-  const std::size_t colon = host.rfind(':');
-  // In brackets the colons are an IPv6 address.
-  if (colon == std::string_view::npos || (host.ends_with(']') && host.starts_with('['))) return true;
-  const std::string_view port = host.substr(colon + 1);
-  unsigned number = 0;
-  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
-  return colon > 0 && error == std::errc() && end == port.data() + port.size() && number > 0 && number <= 65535;
-}
-
-drogon::HttpRequestPtr PostRequest(const std::string& path, std::string body) {
-  auto request = drogon::HttpRequest::newHttpRequest();
-  request->setMethod(drogon::Post);
-  request->setPathEncode(false);
-  request->setPath(path);
-  request->setContentTypeCode(drogon::CT_APPLICATION_OCTET_STREAM);
-  request->setBody(std::move(body));
-  return request;
-}
-
-// The loop of all clients. It lives until the process ends: threads of trantor that look up names use it even after the
-// client that asked has gone, and would use it after it has gone.
-trantor::EventLoop* ClientLoop() {
-  static trantor::EventLoopThread& thread = *new trantor::EventLoopThread();
-  static std::once_flag started;
-  std::call_once(started, [] { thread.run(); });
-  return thread.getLoop();
+  const auto [end, error] = std::from_chars(header->data(), header->data() + header->size(), length);
+  if (error == std::errc() && end == header->data() + header->size() && length <= size) return length;
+  return Fail(ErrorCode::kInternal, "the server's answer says that {} of its {} bytes are JSON", Excerpt(*header),
+              size);
 }
 
 Result<Json::Value> JsonOf(Result<MixedAnswer> answer) {
@@ -109,85 +62,62 @@ Result<Json::Value> JsonOf(Result<MixedAnswer> answer) {
   return std::move(answer->json);
 }
 
-}  // namespace
-
-struct ApiClient::Connection {
-  ClientOptions options;
-  drogon::HttpClientPtr client;
-
-  Result<MixedAnswer> Send(const drogon::HttpRequestPtr& request);
-};
-
-Result<MixedAnswer> ApiClient::Connection::Send(const drogon::HttpRequestPtr& request) {
-  if (!options.token.empty()) request->addHeader("Authorization", "Bearer " + options.token);
-  const auto [result, response] = client->sendRequest(request, options.timeout_secs);
-  if (result != drogon::ReqResult::Ok) return std::unexpected(ToError(result, options.url));
-  const int status = static_cast<int>(response->statusCode());
-  const std::string_view body = response->body();
-  TANDEM_ASSIGN(const std::size_t json_size,
-                JsonSize(response->getHeader("inference-header-content-length"), body.size()));
-  auto json = Parse(body.substr(0, json_size));
-  if (status >= 200 && status < 300) {
+Result<MixedAnswer> Understand(loadgen::HttpAnswer answer) {
+  TANDEM_ASSIGN(const std::size_t json_size, JsonSize(answer.json_bytes, answer.body.size()));
+  auto json = Parse(std::string_view(answer.body).substr(0, json_size));
+  if (answer.status >= 200 && answer.status < 300) {
     if (!json) return std::unexpected(std::move(json).error());
-    return MixedAnswer{*std::move(json), std::string(body.substr(json_size))};
+    return MixedAnswer{*std::move(json), answer.body.substr(json_size)};
   }
-  std::string message = "HTTP " + std::to_string(status);
+  std::string message = "HTTP " + std::to_string(answer.status);
   if (json && json->isObject() && (*json)["error"].isString()) message = (*json)["error"].asString();
-  return std::unexpected(Error{CodeOf(status), message});
+  return std::unexpected(Error{CodeOf(answer.status), message});
 }
 
-ApiClient::ApiClient(std::unique_ptr<Connection> connection) : connection_(std::move(connection)) {}
-
-ApiClient::~ApiClient() = default;
+}  // namespace
 
 Result<std::unique_ptr<ApiClient>> ApiClient::Connect(ClientOptions options) {
-  if (!IsServerUrl(options.url))
-    return Invalid("--url '{}' must be http://HOST:PORT or https://HOST:PORT", options.url);
-  if (options.url.starts_with("https://") && trantor::utils::tlsBackend() == "None") {
-    return Fail(ErrorCode::kUnsupported, "--url '{}': the Drogon library here is built without TLS", options.url);
+  auto target = loadgen::ParseTarget(options.url, loadgen::kHttpSchemes);
+  if (!target) return Invalid("--url: {}", target.error().message);
+  if (std::ranges::any_of(options.token, [](char c) { return c <= ' ' || c > '~'; })) {
+    return Invalid("--token: a token has printable ASCII characters only, and no blanks");
   }
-  trantor::Logger::setLogLevel(trantor::Logger::kFatal);
-  auto connection = std::make_unique<Connection>();
-  connection->options = std::move(options);
-  try {
-    connection->client = drogon::HttpClient::newHttpClient(connection->options.url, ClientLoop(), false,
-                                                           !connection->options.insecure_tls);
-  } catch (const std::exception& e) {
-    return Invalid("--url '{}': {}", connection->options.url, e.what());
+  TANDEM_ASSIGN(auto caller, loadgen::HttpCaller::Create(*target, options.tls));
+  if (target->tls() && !options.tls.verify) {
+    std::fprintf(stderr, "warning: --tls-insecure: the certificate of %s is not checked\n", options.url.c_str());
   }
-  return std::unique_ptr<ApiClient>(new ApiClient(std::move(connection)));
+  return std::unique_ptr<ApiClient>(new ApiClient(std::move(options), *std::move(target), std::move(caller)));
+}
+
+Result<MixedAnswer> ApiClient::Send(const std::string& what, const Headers& headers, const std::string& body) {
+  loadgen::HttpRequest request{
+      .head = std::format("{} HTTP/1.1\r\nHost: {}\r\n", what, loadgen::HostAndPort(target_.host, target_.port)),
+      .parts = {},
+      .keep_body = true};
+  if (!options_.token.empty()) request.head += std::format("Authorization: Bearer {}\r\n", options_.token);
+  for (const auto& [name, value] : headers) request.head += std::format("{}: {}\r\n", name, value);
+  request.head += "\r\n";
+  // Borrowed for the time of the call.
+  if (!body.empty()) request.parts.push_back({.view = std::as_bytes(std::span(body)), .owner = nullptr});
+  const auto timeout = std::chrono::nanoseconds(std::llround(options_.timeout_secs * 1e9));
+  auto answer = caller_->Call(request, timeout);
+  if (answer) return Understand(*std::move(answer));
+  if (caller_->reached()) return std::unexpected(std::move(answer).error());
+  return Fail(ErrorCode::kUnavailable, "{}; start a server with `tandem serve`, or give --url", answer.error().message);
 }
 
 Result<Json::Value> ApiClient::Get(const std::string& path) {
-  auto request = drogon::HttpRequest::newHttpRequest();
-  request->setMethod(drogon::Get);
-  request->setPathEncode(false);
-  request->setPath(path);
-  return JsonOf(connection_->Send(request));
+  return JsonOf(Send("GET " + path, {}, ""));
 }
 
 Result<Json::Value> ApiClient::Post(const std::string& path, std::string body) {
-  return JsonOf(connection_->Send(PostRequest(path, std::move(body))));
+  return JsonOf(PostForMixed(path, std::move(body), {}));
 }
 
 Result<MixedAnswer> ApiClient::PostForMixed(const std::string& path, std::string body, const Headers& headers) {
-  const auto request = PostRequest(path, std::move(body));
-  for (const auto& [name, value] : headers) request->addHeader(name, value);
-  return connection_->Send(request);
-}
-
-std::string PathSegment(const std::string& name) {
-  std::string encoded;
-  for (const char c : name) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (std::isalnum(byte) || c == '-' || c == '_' || c == '.' || c == '~') {
-      encoded += c;
-    } else {
-      constexpr std::string_view kHex = "0123456789ABCDEF";
-      encoded.append({'%', kHex[byte >> 4], kHex[byte & 15]});
-    }
-  }
-  return encoded;
+  Headers all = {{"Content-Length", std::to_string(body.size())}, {"Content-Type", "application/octet-stream"}};
+  all.insert(all.end(), headers.begin(), headers.end());
+  return Send("POST " + path, all, body);
 }
 
 void AddClientFlags(CLI::App& command, ClientOptions& options) {
@@ -196,7 +126,11 @@ void AddClientFlags(CLI::App& command, ClientOptions& options) {
   command.add_option("--timeout", options.timeout_secs, "Seconds to wait for an answer")
       ->check(Between(0.001, 86400))
       ->capture_default_str();
-  command.add_flag("--insecure-tls", options.insecure_tls, "Accept any certificate");
+  command.add_option("--tls-ca", options.tls.ca_file, "Authorities to trust (PEM); those of the system by default")
+      ->envname("TANDEM_TLS_CA");
+  command.add_option("--tls-cert", options.tls.cert_file, "Certificate to show to the server (PEM)");
+  command.add_option("--tls-key", options.tls.key_file, "Its key (PEM)");
+  command.add_flag("!--tls-insecure", options.tls.verify, "Take any certificate of the server's");
 }
 
 }  // namespace tandem::cli

@@ -8,6 +8,9 @@
 #include <json/value.h>
 
 #include "api/base/result.h"
+#include "loadgen/http_caller.h"
+#include "loadgen/target.h"
+#include "loadgen/tls_client.h"
 
 namespace CLI {
 class App;
@@ -20,10 +23,10 @@ struct ClientOptions {
   std::string url = "http://127.0.0.1:8000";
   std::string token;
   double timeout_secs = 60;
-  bool insecure_tls = false;  // Accept any certificate.
+  loadgen::TlsClientOptions tls;  // For https.
 };
 
-// Adds --url, --token, --timeout and --insecure-tls, with their environment variables.
+// Adds --url, --token, --timeout and --tls-*, with their environment variables.
 void AddClientFlags(CLI::App& command, ClientOptions& options);
 
 // JSON and, if its header says that there is more, the bytes behind it.
@@ -32,14 +35,14 @@ struct MixedAnswer {
   std::string bytes;
 };
 
-// A blocking client of the REST API (Drogon's HTTP client on a loop that all of them share). One thread uses it.
+// A blocking client of the REST API over one connection. One thread uses it.
 class ApiClient {
  public:
   using Headers = std::vector<std::pair<std::string, std::string>>;
 
-  // Opens no connection yet. kInvalidArgument: the URL is none.
+  // Opens no connection yet; warns on stderr when the server's certificate is not to be checked. kInvalidArgument: the
+  // URL is none, the token has characters that no header holds, or a file of TLS cannot be used.
   [[nodiscard]] static Result<std::unique_ptr<ApiClient>> Connect(ClientOptions options);
-  ~ApiClient();
 
   // The JSON of a successful answer; an answer that is an error, or none, is the Error.
   [[nodiscard]] Result<Json::Value> Get(const std::string& path);
@@ -48,12 +51,16 @@ class ApiClient {
   [[nodiscard]] Result<MixedAnswer> PostForMixed(const std::string& path, std::string body, const Headers& headers);
 
  private:
-  struct Connection;
-  explicit ApiClient(std::unique_ptr<Connection> connection);
-  const std::unique_ptr<Connection> connection_;
-};
+  ApiClient(ClientOptions options, loadgen::Target target, std::unique_ptr<loadgen::HttpCaller> caller)
+      : options_(std::move(options)), target_(std::move(target)), caller_(std::move(caller)) {}
 
-// A name as one segment of a path.
-[[nodiscard]] std::string PathSegment(const std::string& name);
+  // "POST /path" with what every request has; the body follows.
+  [[nodiscard]] Result<MixedAnswer> Send(const std::string& what, const Headers& headers, const std::string& body);
+
+  // Constant after construction.
+  const ClientOptions options_;
+  const loadgen::Target target_;
+  const std::unique_ptr<loadgen::HttpCaller> caller_;
+};
 
 }  // namespace tandem::cli

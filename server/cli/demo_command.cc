@@ -17,6 +17,7 @@
 #include "loadgen/infer_request_bytes.h"
 #include "loadgen/report_file.h"
 #include "loadgen/run.h"
+#include "loadgen/target.h"
 #include "server/cli/api_client.h"
 #include "server/cli/command.h"
 #include "server/cli/demo_models.h"
@@ -58,7 +59,7 @@ double Ms(nanoseconds time) {
 }
 
 Result<Sample> PrepareSample(ApiClient& client, const std::string& name) {
-  TANDEM_ASSIGN(const Json::Value metadata, client.Get("/v2/models/" + PathSegment(name)));
+  TANDEM_ASSIGN(const Json::Value metadata, client.Get("/v2/models/" + loadgen::PathSegment(name)));
   TANDEM_ASSIGN(const ModelSignature signature, SignatureFromMetadata(metadata));
   Sample sample{.name = name, .inputs = {}};
   TANDEM_ASSIGN(sample.inputs, loadgen::RandomInputs(signature, {}));

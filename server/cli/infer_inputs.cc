@@ -14,10 +14,11 @@
 #include <json/reader.h>
 #include <json/writer.h>
 
+#include "api/base/half_float.h"
 #include "api/wire/json_text.h"
 #include "api/wire/npy.h"
 #include "loadgen/infer_request_bytes.h"
-#include "server/cli/tensor_text.h"
+#include "loadgen/target.h"
 
 namespace tandem::cli {
 namespace {
@@ -118,21 +119,20 @@ Shape NestedShape(const Json::Value& value) {
 
 // `shape` is what lists at this depth and below must be like.
 Status AppendLeaves(const Json::Value& value, std::span<const std::int64_t> shape, const TensorSpec& spec,
-                    std::string& out) {
+                    const std::string& where, std::string& out) {
   if (shape.empty()) {
     if (!value.isArray() && AppendJson(value, spec.type, out)) return {};
-    return Invalid("--input {}: the value {} does not fit {}", spec.name, Excerpt(JsonText(value)),
-                   DataTypeName(spec.type));
+    return Invalid("{}: the value {} does not fit {}", where, Excerpt(JsonText(value)), DataTypeName(spec.type));
   }
   if (!value.isArray() || value.size() != shape.front()) {
-    return Invalid("--input {}: its lists are not all of the same length", spec.name);
+    return Invalid("{}: its lists are not all of the same length", where);
   }
-  for (const Json::Value& element : value) TANDEM_TRY(AppendLeaves(element, shape.subspan(1), spec, out));
+  for (const Json::Value& element : value) TANDEM_TRY(AppendLeaves(element, shape.subspan(1), spec, where, out));
   return {};
 }
 
 // The shape for `count` values in one flat list: the first variable dimension takes what the others leave.
-Result<Shape> ShapeOfFlatList(const TensorSpec& spec, std::int64_t count) {
+Result<Shape> ShapeOfFlatList(const TensorSpec& spec, std::int64_t count, const std::string& where) {
   Shape shape = spec.shape;
   std::int64_t* free = nullptr;
   for (std::int64_t& dim : shape) {
@@ -146,23 +146,23 @@ Result<Shape> ShapeOfFlatList(const TensorSpec& spec, std::int64_t count) {
     return shape;
   }
   if (count == each) return shape;
-  return Invalid("--input {}: {} values do not fill {}", spec.name, count, ShapeText(spec.shape));
+  return Invalid("{}: {} values do not fill {}", where, count, ShapeText(spec.shape));
 }
 
 Result<Tensor> FromJson(const InputChoice& choice, const TensorSpec& spec, const ShapeChoice* said) {
   Tensor tensor{.name = spec.name, .type = spec.type, .shape = NestedShape(choice.json), .data = {}};
   std::string bytes;
-  TANDEM_TRY(AppendLeaves(choice.json, tensor.shape, spec, bytes));
+  TANDEM_TRY(AppendLeaves(choice.json, tensor.shape, spec, choice.where, bytes));
   TANDEM_ASSIGN(const std::int64_t count, ElementCount(tensor.shape));
   tensor.data = Copy(bytes);
   if (said != nullptr) {
     TANDEM_ASSIGN(const std::int64_t wanted, ElementCount(said->shape));
     if (wanted != count) {
-      return Invalid("--shape {} asks for {} values, --input gives {}", spec.name, wanted, count);
+      return Invalid("{} asks for {} values, {} gives {}", said->where, wanted, choice.where, count);
     }
     tensor.shape = said->shape;
   } else if (tensor.shape.size() <= 1 && tensor.shape.size() < spec.shape.size()) {
-    TANDEM_ASSIGN(tensor.shape, ShapeOfFlatList(spec, count));
+    TANDEM_ASSIGN(tensor.shape, ShapeOfFlatList(spec, count, choice.where));
   } else if (tensor.shape.size() < spec.shape.size()) {
     tensor.shape.insert(tensor.shape.begin(), spec.shape.size() - tensor.shape.size(), 1);
   }
@@ -175,7 +175,9 @@ Result<InputChoice> ParseInputChoice(const std::string& text) {
   if (equals == std::string::npos || equals == 0) {
     return Invalid("--input '{}' must be NAME=@FILE or NAME=JSON", Excerpt(text));
   }
-  InputChoice choice{.name = text.substr(0, equals), .file = {}, .json = {}, .read = {}};
+  InputChoice choice;
+  choice.name = text.substr(0, equals);
+  choice.where = "--input " + choice.name;
   const std::string value = text.substr(equals + 1);
   if (value.starts_with('@')) {
     choice.file = value.substr(1);
@@ -195,7 +197,8 @@ Result<InputChoice> ParseInputChoice(const std::string& text) {
 Result<ShapeChoice> ParseShapeChoice(const std::string& text) {
   const auto colon = text.rfind(':');
   if (colon == std::string::npos || colon == 0) return Invalid("--shape '{}' must be NAME:D,D,…", Excerpt(text));
-  ShapeChoice choice{.name = text.substr(0, colon), .shape = {}};
+  ShapeChoice choice{.name = text.substr(0, colon), .shape = {}, .where = {}};
+  choice.where = "--shape " + choice.name;
   for (const auto part : std::views::split(std::string_view(text).substr(colon + 1), ',')) {
     std::int64_t dim = -1;
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), dim);
@@ -214,26 +217,62 @@ const Choice* Find(const std::vector<Choice>& choices, const std::string& name) 
   return found == choices.end() ? nullptr : &*found;
 }
 
-// Every name of the command line must be one of the model's.
+// Every name that was said must be one of the model's.
 template <typename Choice>
-Status CheckNames(const char* flag, const std::vector<Choice>& choices, const ModelSignature& signature) {
+Status CheckNames(const std::string& where, const std::vector<Choice>& choices, const ModelSignature& signature) {
   for (const Choice& choice : choices) {
     if (signature.FindInput(choice.name) != nullptr) continue;
     std::string known;
     for (const TensorSpec& spec : signature.inputs) known += (known.empty() ? "" : ", ") + spec.name;
-    return Invalid("{}: the model has no input '{}'; it has: {}", flag, Excerpt(choice.name), known);
+    return Invalid("{}: the model has no input '{}'; it has: {}", where, Excerpt(choice.name), known);
   }
   return {};
 }
 
-Result<Tensor> RandomInput(const TensorSpec& spec, const ShapeChoice* said, std::uint64_t seed) {
+// A shape of one row, or of as many as asked for, as one of the batch.
+Status PutBatch(const BatchChoice& batch, const TensorSpec& spec, Shape& shape) {
+  if (batch.size == 1) return {};
+  if (spec.shape.empty() || spec.shape.front() >= 0) {
+    return Invalid("{} is {}, but input '{}' of shape {} has no batch dimension", batch.where, batch.size,
+                   Excerpt(spec.name), ShapeText(spec.shape));
+  }
+  if (shape.empty() || (shape.front() != 1 && shape.front() != batch.size)) {
+    return Invalid("{} is {}, but input '{}' has the shape {}", batch.where, batch.size, Excerpt(spec.name),
+                   ShapeText(shape));
+  }
+  shape.front() = batch.size;
+  return {};
+}
+
+Result<Tensor> RandomInput(const TensorSpec& spec, const ShapeChoice* said, std::uint64_t seed,
+                           const BatchChoice& batch) {
   TensorSpec concrete = spec;
   concrete.optional = false;
   for (std::int64_t& dim : concrete.shape) dim = dim < 0 ? 1 : dim;
   if (said != nullptr) concrete.shape = said->shape;
+  TANDEM_TRY(PutBatch(batch, spec, concrete.shape));
   TANDEM_ASSIGN(std::vector<Tensor> random,
                 loadgen::RandomInputs({.inputs = {concrete}, .outputs = {}}, {.seed = seed}));
   return std::move(random.front());
+}
+
+// A tensor of one row becomes one of as many as the batch has.
+Result<Tensor> Repeated(Tensor tensor, const TensorSpec& spec, const BatchChoice& batch) {
+  constexpr std::size_t kMaxBytes = std::size_t{1} << 30;
+  const bool one_row = !tensor.shape.empty() && tensor.shape.front() == 1;
+  TANDEM_TRY(PutBatch(batch, spec, tensor.shape));
+  if (batch.size == 1 || !one_row) return tensor;
+  const std::size_t row = tensor.data.size();
+  if (row > kMaxBytes / batch.size) {
+    return Invalid("{} is {}: input '{}' would be larger than {} bytes", batch.where, batch.size, Excerpt(spec.name),
+                   kMaxBytes);
+  }
+  AlignedBuffer rows(row * batch.size);
+  for (std::size_t i = 0; i < batch.size && row > 0; ++i) {
+    std::memcpy(rows.data() + i * row, tensor.data.view.data(), row);
+  }
+  tensor.data = Bytes::Own(std::move(rows));
+  return tensor;
 }
 
 }  // namespace
@@ -276,37 +315,40 @@ Status ReadFiles(InferChoices& choices) {
   for (InputChoice& choice : choices.inputs) {
     if (choice.file.empty()) continue;
     auto tensor = ReadNpy(choice.file);
-    if (!tensor) return Fail(ErrorCode::kNotFound, "--input {}: {}", choice.name, tensor.error().message);
+    if (!tensor) return Fail(ErrorCode::kNotFound, "{}: {}", choice.where, tensor.error().message);
     choice.read = *std::move(tensor);
     choice.read->name = choice.name;
   }
   return {};
 }
 
-Result<std::vector<Tensor>> MakeInputs(const ModelSignature& signature, const InferChoices& choices,
-                                       std::uint32_t seed) {
-  TANDEM_TRY(CheckNames("--input", choices.inputs, signature));
-  TANDEM_TRY(CheckNames("--shape", choices.shapes, signature));
+Result<std::vector<Tensor>> MakeInputs(const ModelSignature& signature, const InferChoices& choices, std::uint32_t seed,
+                                       const BatchChoice& batch) {
+  TANDEM_TRY(CheckNames(choices.inputs_where, choices.inputs, signature));
+  TANDEM_TRY(CheckNames(choices.shapes_where, choices.shapes, signature));
   std::vector<Tensor> inputs;
   std::uint64_t index = 0;
   for (const TensorSpec& spec : signature.inputs) {
     const std::uint64_t own_seed = (std::uint64_t{seed} << 32) + index++;
     const ShapeChoice* shape = Find(choices.shapes, spec.name);
-    if (const InputChoice* choice = Find(choices.inputs, spec.name); choice == nullptr) {
-      if (spec.optional && shape == nullptr) continue;
-      TANDEM_ASSIGN(inputs.emplace_back(), RandomInput(spec, shape, own_seed));
+    const InputChoice* choice = Find(choices.inputs, spec.name);
+    if (choice == nullptr || choice->seed) {
+      if (choice == nullptr && spec.optional && shape == nullptr) continue;
+      const std::uint64_t random_seed = choice == nullptr ? own_seed : *choice->seed;
+      TANDEM_ASSIGN(inputs.emplace_back(), RandomInput(spec, shape, random_seed, batch));
     } else if (choice->read) {
-      inputs.push_back(*choice->read);
+      TANDEM_ASSIGN(inputs.emplace_back(), Repeated(*choice->read, spec, batch));
     } else {
-      TANDEM_ASSIGN(inputs.emplace_back(), FromJson(*choice, spec, shape));
+      TANDEM_ASSIGN(Tensor value, FromJson(*choice, spec, shape));
+      TANDEM_ASSIGN(inputs.emplace_back(), Repeated(std::move(value), spec, batch));
     }
   }
   return inputs;
 }
 
 Result<DescribedModel> DescribeModel(ApiClient& client, const std::string& model, const std::string& version) {
-  DescribedModel described{.path = "/v2/models/" + PathSegment(model), .signature = {}};
-  if (!version.empty()) described.path += "/versions/" + PathSegment(version);
+  DescribedModel described{.path = "/v2/models/" + loadgen::PathSegment(model), .signature = {}};
+  if (!version.empty()) described.path += "/versions/" + loadgen::PathSegment(version);
   TANDEM_ASSIGN(const Json::Value metadata, client.Get(described.path));
   TANDEM_ASSIGN(described.signature, SignatureFromMetadata(metadata));
   // A server without that extension has no optional inputs to tell of.

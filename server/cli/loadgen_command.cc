@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <signal.h>
 
@@ -14,6 +15,8 @@
 #include "server/cli/interruption.h"
 #include "server/cli/loadgen_compare.h"
 #include "server/cli/loadgen_convert.h"
+#include "server/cli/loadgen_options.h"
+#include "server/cli/loadgen_prepare.h"
 #include "server/cli/loadgen_run.h"
 #include "server/cli/loadgen_view.h"
 
@@ -48,25 +51,33 @@ int ExitCode(const loadgen::RunReport& report) {
   return kDone;
 }
 
+// A file that could be written before the run and cannot now is no mistake on the command line.
+Status WriteReport(const char* flag, const std::string& file, const std::string& text) {
+  if (file.empty()) return {};
+  const Status written = loadgen::WriteReportFile(file, text);
+  if (written) return {};
+  return Fail(ErrorCode::kUnavailable, "{} {}", flag, written.error().message);
+}
+
 Status WriteReports(const loadgen::RunReport& report, const CommandOptions& options) {
-  if (!options.json_file.empty()) {
-    TANDEM_TRY(OfFlag("--json", loadgen::WriteReportFile(options.json_file, loadgen::RunReportJson(report) + "\n")));
-  }
-  if (!options.html_file.empty()) {
-    TANDEM_TRY(OfFlag("--html", loadgen::WriteReportFile(options.html_file, loadgen::RunReportHtml(report))));
-  }
-  return {};
+  const Status json = WriteReport("--json", options.json_file, loadgen::RunReportJson(report) + "\n");
+  TANDEM_TRY(WriteReport("--html", options.html_file, loadgen::RunReportHtml(report)));
+  return json;
 }
 
 Result<int> RunOneLoad(const CommandOptions& options, const PreparedLoad& prepared, Interruption& interruption) {
   std::unique_ptr<loadgen::RequestCsv> csv;
   if (!options.csv_file.empty()) {
-    auto created = loadgen::RequestCsv::Create(options.csv_file, {options.load.model});
+    std::vector<std::string> names;
+    for (const loadgen::ModelLoad& model : prepared.spec.models) {
+      names.push_back(model.name.empty() ? model.model : model.name);
+    }
+    auto created = loadgen::RequestCsv::Create(options.csv_file, std::move(names));
     if (!created) return Fail(created.error().code, "--csv {}", created.error().message);
     csv = *std::move(created);
   }
   LoadgenView view;
-  TANDEM_ASSIGN(const loadgen::RunReport report, RunPrepared(prepared, options.load, interruption, view, csv.get()));
+  TANDEM_ASSIGN(const loadgen::RunReport report, RunPrepared(prepared, interruption, view, csv.get()));
   view.Summarize(report);
   const Status written = WriteReports(report, options);
   if (csv) TANDEM_TRY(OfFlag("--csv", csv->Close()));
@@ -76,17 +87,29 @@ Result<int> RunOneLoad(const CommandOptions& options, const PreparedLoad& prepar
 
 // The rate of the one model is what is searched for.
 Result<int> FindMax(const CommandOptions& options, PreparedLoad prepared, Interruption& interruption) {
+  if (prepared.spec.models.size() != 1) return Invalid("--find-max searches for the rate of one model, not of a mix");
+  loadgen::ModelLoad& model = prepared.spec.models[0];
+  if (!model.slo) return Invalid("--find-max needs an SLO: without a bound every rate passes");
+  const loadgen::ArrivalKind kind = model.arrivals.kind;
+  if (kind != loadgen::ArrivalKind::kPoisson && kind != loadgen::ArrivalKind::kConstant) {
+    return Invalid("--find-max needs --rate to begin with, and --arrivals poisson or constant");
+  }
   TANDEM_ASSIGN(loadgen::RateSearch search,
-                loadgen::RateSearch::Create({.start = *options.load.rate, .highest = options.highest}));
+                loadgen::RateSearch::Create({.start = model.arrivals.rate, .highest = options.highest}));
   LoadgenView view;
   std::optional<loadgen::RunReport> last;
   while (const std::optional<double> rate = search.Next()) {
     std::puts(search.Describe().c_str());
-    prepared.spec.models[0].arrivals.rate = *rate;
-    TANDEM_ASSIGN(last, RunPrepared(prepared, options.load, interruption, view, nullptr));
+    model.arrivals.rate = *rate;
+    TANDEM_ASSIGN(last, RunPrepared(prepared, interruption, view, nullptr));
     if (interruption.raised()) {
       std::puts("PARTIAL: the search was stopped before its time.");
       return kUndecided;
+    }
+    if (const loadgen::ModelReport& asked = last->load.models[0]; asked.wrong > 0) {
+      std::printf("FAIL: %s\n", asked.first_wrong.c_str());
+      TANDEM_TRY(WriteReports(*last, options));
+      return kFailed;
     }
     // A rate that the generator cannot make is none that the server bears.
     const bool valid = last->problems.empty();
@@ -110,11 +133,8 @@ Status CheckOptions(const CommandOptions& options) {
     if (!file->empty()) TANDEM_TRY(OfFlag(flag, loadgen::CheckReportFile(*file)));
   }
   if (!options.find_max) return {};
-  if (options.load.slo_ms <= 0) return Invalid("--find-max needs --slo-ms: without a bound every rate passes");
-  const bool has_rate =
-      options.load.arrivals.empty() || options.load.arrivals == "poisson" || options.load.arrivals == "constant";
-  if (!options.load.rate || !has_rate) {
-    return Invalid("--find-max needs --rate to begin with, and --arrivals poisson or constant");
+  if (options.load.spec_file.empty() && options.load.model.slo_ms <= 0) {
+    return Invalid("--find-max needs --slo-ms: without a bound every rate passes");
   }
   if (!options.csv_file.empty()) return Invalid("--csv does not go with --find-max, which makes many runs");
   return {};
@@ -148,6 +168,8 @@ void AddLoadgenCommand(CLI::App& app, int& exit_code) {
       "  tandem loadgen --model squeezenet --users 4 --duration 5\n"
       "  tandem loadgen --model squeezenet --arrivals bursty:on=100,off=5,on_s=1,off_s=4 --slo-ms 100\n"
       "  tandem loadgen --model squeezenet --rate 20 --slo-ms 100 --find-max\n"
+      "  tandem loadgen --model squeezenet --rate 20 --expect first --url grpc://127.0.0.1:8001\n"
+      "  tandem loadgen --spec mix.json --html report.html\n"
       "  tandem loadgen compare sides.json\n"
       "  tandem loadgen convert counts.csv trace.csv --form minutes");
   AddCompareCommand(*command, exit_code);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <format>
-#include <fstream>
 #include <iterator>
 #include <memory>
 #include <string>
@@ -11,7 +10,6 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
-#include <json/reader.h>
 #include <json/value.h>
 #include <signal.h>
 
@@ -20,13 +18,15 @@
 #include "loadgen/report_file.h"
 #include "server/cli/command.h"
 #include "server/cli/interruption.h"
+#include "server/cli/json_fields.h"
+#include "server/cli/loadgen_options.h"
+#include "server/cli/loadgen_prepare.h"
 #include "server/cli/loadgen_run.h"
 #include "server/cli/loadgen_view.h"
 
 namespace tandem::cli {
 namespace {
 
-constexpr std::size_t kMaxSpecBytes = 1 << 20;
 constexpr std::uint64_t kMaxRepetitions = 1000;
 constexpr std::size_t kMaxSides = 20;
 
@@ -58,27 +58,6 @@ constexpr Figure kFigures[] = {
     {"p99 ms", [](const loadgen::ModelReport& m) { return Ms(m.latency.Percentile(99)); }},
     {"answered in time per second", [](const loadgen::ModelReport& m) { return m.goodput; }},
 };
-
-Result<Json::Value> ReadSpec(const std::string& file) {
-  std::ifstream stream(file, std::ios::binary);
-  std::string text(kMaxSpecBytes + 1, '\0');
-  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(std::max<std::streamsize>(stream.gcount(), 0)));
-  if (!stream.eof()) return Invalid("'{}' cannot be read, or has more than {} bytes", file, kMaxSpecBytes);
-  Json::CharReaderBuilder builder;
-  Json::CharReaderBuilder::strictMode(&builder.settings_);
-  builder.settings_["stackLimit"] = 32;
-  Json::Value value;
-  std::string errors;
-  try {
-    const std::unique_ptr<Json::CharReader> reader(builder.newCharReader());
-    if (reader->parse(text.data(), text.data() + text.size(), &value, &errors) && value.isObject()) return value;
-  } catch (const std::exception&) {
-    errors = "nested too deeply";
-  }
-  std::ranges::replace(errors, '\n', ' ');
-  return Invalid("'{}' is no JSON object: {}", file, Excerpt(errors));
-}
 
 Status CheckMembers(const Json::Value& object, std::initializer_list<std::string_view> known, std::string_view where) {
   for (const std::string& name : object.getMemberNames()) {
@@ -122,7 +101,7 @@ Result<Side> MakeSide(const Json::Value& json, std::vector<std::string> argument
 }
 
 Result<Spec> ParseSpec(const std::string& file) {
-  TANDEM_ASSIGN(const Json::Value json, ReadSpec(file));
+  TANDEM_ASSIGN(const Json::Value json, ReadJsonObject(file));
   TANDEM_TRY(CheckMembers(json, {"repetitions", "seed", "confidence", "arguments", "sides"}, "the specification"));
   Spec spec;
   if (json.isMember("repetitions")) {
@@ -167,11 +146,13 @@ Status RunAll(Spec& spec, Interruption& interruption, Samples& samples) {
       Side& side = spec.sides[number];
       std::printf("repetition %zu of %zu: %s\n", repetition + 1, order.size(), side.name.c_str());
       LoadgenView view;
-      TANDEM_ASSIGN(const loadgen::RunReport report,
-                    RunPrepared(side.prepared, side.options, interruption, view, nullptr));
+      TANDEM_ASSIGN(const loadgen::RunReport report, RunPrepared(side.prepared, interruption, view, nullptr));
       if (interruption.raised()) return {};
       for (const std::string& problem : report.problems) std::printf("  INVALID: %s\n", problem.c_str());
       const loadgen::ModelReport& model = report.load.models[0];
+      if (model.wrong > 0) {
+        return Fail(ErrorCode::kInternal, "side '{}' gave a wrong answer: {}", side.name, model.first_wrong);
+      }
       if (model.counts.ok == 0) return Fail(ErrorCode::kUnavailable, "side '{}' answered nothing in time", side.name);
       for (std::size_t i = 0; i < std::size(kFigures); ++i) samples[number][i].push_back(kFigures[i].of(model));
     }
@@ -216,6 +197,10 @@ Result<int> Compare(const std::string& file, const std::string& json_file) {
     auto prepared = PrepareLoad(side.options);
     if (!prepared) return Fail(prepared.error().code, "side '{}': {}", side.name, prepared.error().message);
     side.prepared = *std::move(prepared);
+    if (side.prepared.spec.models.size() != 1) {
+      return Invalid("side '{}' loads {} models; sides are compared by one", Excerpt(side.name),
+                     side.prepared.spec.models.size());
+    }
   }
   Samples samples(spec.sides.size(), std::vector<std::vector<double>>(std::size(kFigures)));
   TANDEM_TRY(RunAll(spec, interruption, samples));

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "loadgen/run.h"
 #include "loadgen/run_report.h"
 
@@ -11,7 +13,8 @@ class LoadgenView {
  public:
   LoadgenView();
 
-  void Update(const loadgen::LoadProgress& progress);
+  // `held` is the share of the time that training beside it was held lately, where there is any.
+  void Update(const loadgen::LoadProgress& progress, std::optional<double> held = std::nullopt);
   // Ends the line that changes, if there is one.
   void EndLine();
   void Summarize(const loadgen::RunReport& report);

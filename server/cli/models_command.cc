@@ -7,6 +7,7 @@
 
 #include <json/writer.h>
 
+#include "loadgen/target.h"
 #include "server/cli/api_client.h"
 #include "server/cli/command.h"
 
@@ -75,7 +76,7 @@ Status List(ApiClient& client, const ModelsOptions& options) {
 }
 
 Status Show(ApiClient& client, const ModelsOptions& options) {
-  const std::string path = "/v2/models/" + PathSegment(options.model);
+  const std::string path = "/v2/models/" + loadgen::PathSegment(options.model);
   TANDEM_ASSIGN(Json::Value metadata, client.Get(path));
   if (!metadata.isObject() || !metadata["name"].isString() || !metadata["inputs"].isArray() ||
       !metadata["outputs"].isArray()) {
@@ -98,7 +99,7 @@ Status Show(ApiClient& client, const ModelsOptions& options) {
 
 // In JSON: what the index says of the model afterwards, as `list --json` does.
 Status Change(ApiClient& client, const ModelsOptions& options, const char* what) {
-  TANDEM_TRY(client.Post("/v2/repository/models/" + PathSegment(options.model) + "/" + what, "{}"));
+  TANDEM_TRY(client.Post("/v2/repository/models/" + loadgen::PathSegment(options.model) + "/" + what, "{}"));
   if (!options.json) {
     std::printf("%s: %sed\n", options.model.c_str(), what);
     return {};

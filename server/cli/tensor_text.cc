@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <charconv>
 #include <cmath>
 #include <cstring>
 #include <span>
 #include <string_view>
 
+#include "api/base/half_float.h"
 #include "api/wire/json_text.h"
 
 namespace tandem::cli {
@@ -82,27 +82,6 @@ std::vector<std::string> ElementTexts(const Tensor& tensor, std::size_t at_most,
 }
 
 }  // namespace
-
-float FromFp16(std::uint16_t bits) {
-  return static_cast<float>(std::bit_cast<_Float16>(bits));
-}
-
-std::uint16_t ToFp16(float value) {
-  return std::bit_cast<std::uint16_t>(static_cast<_Float16>(value));
-}
-
-// The upper half of an FP32.
-float FromBf16(std::uint16_t bits) {
-  return std::bit_cast<float>(std::uint32_t{bits} << 16);
-}
-
-std::uint16_t ToBf16(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  // Rounding up could make an infinity of a NaN.
-  if (std::isnan(value)) return static_cast<std::uint16_t>((bits >> 16) | 0x40U);
-  const std::uint32_t to_even = 0x7fffU + ((bits >> 16) & 1U);
-  return static_cast<std::uint16_t>((bits + to_even) >> 16);
-}
 
 std::vector<std::string> ElementsAsJson(const Tensor& tensor, std::size_t at_most) {
   return ElementTexts(tensor, at_most, true);

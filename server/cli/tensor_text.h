@@ -1,19 +1,12 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "api/base/tensor.h"
 
 namespace tandem::cli {
-
-// Half-precision floats as they lie in tensors; the nearest where a value lies between two.
-[[nodiscard]] float FromFp16(std::uint16_t bits);
-[[nodiscard]] float FromBf16(std::uint16_t bits);
-[[nodiscard]] std::uint16_t ToFp16(float value);
-[[nodiscard]] std::uint16_t ToBf16(float value);
 
 // The first `at_most` elements of a tensor that CheckTensorData has accepted, each as JSON: numbers in the shortest
 // form that reads back as the same value, FP16 and BF16 like the FP32 of that value; NaN and infinities as the tokens

@@ -214,9 +214,16 @@ class Loadgen(TandemTest):
             done = tandem("loadgen", *arguments, *nowhere)
             self.assertEqual(done.returncode, 2, f"{arguments}: {done.stdout} {done.stderr}")
             self.assertIn(word, done.stderr + done.stdout, arguments)
-        for url in ("https://127.0.0.1:1", "grpc://127.0.0.1:1", "http://"):
+        for url in ("http://", "127.0.0.1:8000", "ftp://127.0.0.1", "grpc://127.0.0.1:70000"):
             done = tandem("loadgen", *base, "--rate", "5", "--url", url)
             self.assertEqual(done.returncode, 2, f"{url}: {done.stderr}")
+            self.assertIn(url, done.stderr)
+        for url in ("https://127.0.0.1:1", "grpc://127.0.0.1:1", "grpcs://127.0.0.1:1"):
+            done = self.run_load(*base, "--rate", "5", "--url", url, code=1)
+            self.assertIn("127.0.0.1:1", done.stderr)
+        done = tandem("loadgen", *base, "--rate", "5", *nowhere, "--metrics-url", "grpc://127.0.0.1:1")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("--metrics-url", done.stderr)
         done = self.run_load(*base, "--rate", "5", *nowhere, code=1)
         self.assertIn("127.0.0.1:1", done.stderr)
         done = self.run_load("--model", "nobody", "--rate", "5", *self.serve(), code=1)

@@ -2,7 +2,6 @@
 import http.client
 import socket
 import ssl
-import subprocess
 
 import grpc
 import tritonclient.grpc
@@ -10,43 +9,9 @@ import tritonclient.http
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 import models
+from certificates import Certificates
 from raw_http import GOOD_BODY
 from tandem_server import PATIENCE, TandemTest, tandem, until
-
-
-def openssl(*arguments):
-    subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True, timeout=PATIENCE)
-
-
-class Certificates:
-    """A CA, and certificates of it for a server and a client; and another CA with a client of its own."""
-    def __init__(self, folder):
-        self.folder = folder
-        for ca in ("ca", "other"):
-            openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
-                    "-subj", f"/CN={ca}", "-addext", "keyUsage=critical,keyCertSign", "-keyout", self[f"{ca}.key"],
-                    "-out", self[f"{ca}.pem"])
-        for name, ca in (("server", "ca"), ("client", "ca"), ("stranger", "other")):
-            openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", f"/CN={name}",
-                    "-keyout", self[f"{name}.key"], "-out", self[f"{name}.csr"])
-            (folder / "names").write_text(
-                "subjectAltName=DNS:localhost,IP:127.0.0.1\nauthorityKeyIdentifier=keyid\nkeyUsage=digitalSignature\n")
-            openssl("x509", "-req", "-days", "2", "-in", self[f"{name}.csr"], "-CA", self[f"{ca}.pem"], "-CAkey",
-                    self[f"{ca}.key"], "-CAcreateserial", "-extfile", folder / "names", "-out", self[f"{name}.pem"])
-
-    def __getitem__(self, name):
-        return self.folder / name
-
-    def read(self, name):
-        return self[name].read_bytes()
-
-    def context(self, client=None, minimum=None, maximum=None):
-        context = ssl.create_default_context(cafile=self["ca.pem"])
-        if client:
-            context.load_cert_chain(self[f"{client}.pem"], self[f"{client}.key"])
-        if maximum:
-            context.minimum_version, context.maximum_version = minimum or ssl.TLSVersion.MINIMUM_SUPPORTED, maximum
-        return context
 
 
 class TrustTest(TandemTest):

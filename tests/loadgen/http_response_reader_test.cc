@@ -137,5 +137,21 @@ TEST(HttpResponseReader, RefusesAHeadWithoutEnd) {
   EXPECT_TRUE(reader.malformed());
 }
 
+TEST(HttpResponseReader, KeepsHeadersOnlyWhenTheBodyIsKept) {
+  HttpResponseReader reader;
+  reader.Reset(true);
+  const std::string text =
+      "HTTP/1.1 100 Continue\r\nOne: early\r\n\r\nHTTP/1.1 200 OK\r\nOne:  1 \r\none: 2\r\nTwo:\r\n"
+      "Content-Length: 0\r\n\r\n";
+  for (const char c : text) (void)reader.Feed({&c, 1});
+  ASSERT_TRUE(reader.done());
+  EXPECT_EQ(reader.Header("ONE"), "1");
+  EXPECT_EQ(reader.Header("two"), "");
+  EXPECT_EQ(reader.Header("thr"), std::nullopt);
+  reader.Reset(false);
+  (void)reader.Feed("HTTP/1.1 200 OK\r\nOne: 1\r\nContent-Length: 0\r\n\r\n");
+  EXPECT_EQ(reader.Header("one"), std::nullopt);
+}
+
 }  // namespace
 }  // namespace tandem::loadgen

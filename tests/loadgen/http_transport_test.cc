@@ -210,7 +210,7 @@ TEST(HttpTransport, FailsRequestsWhoseServerHasGoneAway) {
 }
 
 TEST(HttpTransport, SpeaksToIpv6Addresses) {
-  ScriptedServer server([](int, const std::string&) { return ScriptedReply::Ok(); }, true);
+  ScriptedServer server([](int, const std::string&) { return ScriptedReply::Ok(); }, {.ipv6 = true});
   if (server.port() == 0) GTEST_SKIP() << "no IPv6 here";
   auto transport = Connect({.host = "[::1]", .port = server.port()}, Get());
   EXPECT_EQ(SendOne(*transport).status, 200);

@@ -19,6 +19,9 @@ TEST(LoadReportJson, HasEveryFigureUnderAStableName) {
   model.slo = 20ms;
   model.counts = {.ok = 90, .late = 5, .rejected = 3, .failed = 2};
   model.failures = {{"HTTP 500", 2}};
+  model.checked = 90;
+  model.wrong = 1;
+  model.first_wrong = "output \"y\"";
   model.scheduled = 100;
   model.goodput = 9;
   model.attainment = 0.9;
@@ -34,6 +37,9 @@ TEST(LoadReportJson, HasEveryFigureUnderAStableName) {
   EXPECT_EQ(first["slo_ms"].asDouble(), 20);
   EXPECT_EQ(first["ok"].asInt() + first["late"].asInt() + first["rejected"].asInt() + first["failed"].asInt(), 100);
   EXPECT_EQ(first["failures"]["HTTP 500"].asInt(), 2);
+  EXPECT_EQ(first["checked"].asInt(), 90);
+  EXPECT_EQ(first["wrong_answers"].asInt(), 1);
+  EXPECT_EQ(first["first_wrong_answer"].asString(), "output \"y\"");
   EXPECT_EQ(first["attainment"].asDouble(), 0.9);
   EXPECT_NEAR(first["latency"]["p99_ms"].asDouble(), 4, 0.004);
   EXPECT_TRUE(json["models"][1]["slo_ms"].isNull());

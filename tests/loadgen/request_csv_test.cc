@@ -26,7 +26,7 @@ class RequestCsvTest : public ::testing::Test {
 TEST_F(RequestCsvTest, HasALineForEveryRequest) {
   const auto csv = RequestCsv::Create(file_, {"a", "b, \"c\""});
   ASSERT_TRUE(csv);
-  const RequestRecord answered{.request = 0,
+  const RequestRecord answered{.request = 3,
                                .scheduled = start_ + 1s,
                                .submitted = start_ + 1s,
                                .sent = start_ + 1s + 1us,
@@ -34,15 +34,21 @@ TEST_F(RequestCsvTest, HasALineForEveryRequest) {
                                .done = start_ + 1s + 5ms,
                                .status = 200,
                                .bytes = 42};
-  (*csv)->Add({.record = answered, .start = start_, .outcome = Outcome::kLate, .latency = 5ms});
+  (*csv)->Add({.record = answered, .start = start_, .batch = 8, .outcome = Outcome::kLate, .latency = 5ms});
   const RequestRecord lost{
       .request = 1, .scheduled = start_ + 2s, .done = start_ + 2s, .outcome = TransportOutcome::kConnectFailed};
-  (*csv)->Add({.record = lost, .start = start_, .warmup = true, .outcome = Outcome::kFailed, .latency = 0ms});
+  (*csv)->Add({.record = lost,
+               .start = start_,
+               .model = 1,
+               .warmup = true,
+               .outcome = Outcome::kFailed,
+               .latency = 0ms,
+               .reason = "could not connect"});
   ASSERT_TRUE((*csv)->Close());
   EXPECT_EQ(Read(file_),
-            "model,scheduled_s,sent_s,first_byte_s,done_s,outcome,status,latency_ms,bytes,warmup\n"
-            "a,1.000000000,1.000001000,1.004000000,1.005000000,late,200,5.000000,42,0\n"
-            "\"b, \"\"c\"\"\",2.000000000,,,2.000000000,failed,0,0.000000,0,1\n");
+            "model,scheduled_s,sent_s,first_byte_s,done_s,outcome,status,latency_ms,bytes,warmup,batch,reason\n"
+            "a,1.000000000,1.000001000,1.004000000,1.005000000,late,200,5.000000,42,0,8,\n"
+            "\"b, \"\"c\"\"\",2.000000000,,,2.000000000,failed,0,0.000000,0,1,1,could not connect\n");
 }
 
 TEST_F(RequestCsvTest, ManyRequestsAreWrittenAsTheRunGoesOn) {

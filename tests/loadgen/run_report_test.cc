@@ -56,6 +56,19 @@ TEST(ResultOf, AGeneratorThatWasTheBottleneckMakesARunInvalid) {
   EXPECT_EQ(ResultOf(*report), RunResult::kInvalid);
 }
 
+TEST(ResultOf, AWrongAnswerFailsARunWhateverElseItWas) {
+  ModelReport wrong = Model(1000, 0);
+  wrong.checked = 1000;
+  wrong.wrong = 1;
+  EXPECT_EQ(ResultOf(Judged({Model(1000, 0), wrong})), RunResult::kFail);
+  wrong.slo.reset();
+  EXPECT_EQ(ResultOf(Judged({wrong})), RunResult::kFail);
+  RunReport partial = Judged({wrong});
+  partial.load.partial = true;
+  partial.problems.push_back("too slow");
+  EXPECT_EQ(ResultOf(partial), RunResult::kFail);
+}
+
 TEST(ResultOf, APartialRunIsNoVerdict) {
   RunReport report = Judged({Model(1000, 0)});
   report.load.partial = true;
@@ -79,6 +92,32 @@ TEST(RunReportJson, HoldsTheRunItsVerdictAndBothViews) {
   EXPECT_EQ(json["server_view"][0]["compute_ms"].asDouble(), 7);
   EXPECT_NEAR(json["server_view"][0]["client_ms"].asDouble(), 10, 0.1);
   EXPECT_TRUE(json["generator"].isMember("cpu_share"));
+  EXPECT_TRUE(json["training"].isNull());
+}
+
+TEST(RunReportJson, PutsTrainingOnTheTimeAxisOfTheRun) {
+  RunReport report = Judged({Model(1000, 0)});
+  report.load.start = MonotonicTime(50s);
+  report.training.Add(MonotonicTime(50s), {{"7", {.iterations = 5, .held_s = {}}}});
+  report.training.Add(MonotonicTime(52s), {{"7", {.iterations = 9, .held_s = {{"slack", 1}}}}});
+  const Json::Value json = ParseJson(RunReportJson(report));
+  EXPECT_EQ(json["training"]["at_s"][0].asDouble(), 2);
+  EXPECT_EQ(json["training"]["jobs"][0]["iterations_per_s"][0].asDouble(), 2);
+  EXPECT_EQ(json["training"]["jobs"][0]["held_share"][0].asDouble(), 0.5);
+}
+
+TEST(RunReportJson, TheClientsViewIsThatOfAllLoadsOnAModel) {
+  ModelReport fast = Model(1000, 0);
+  fast.name = "first";
+  ModelReport slow = Model(0, 0);
+  slow.name = "second";
+  slow.latency.Record(30ms, 1000);
+  RunReport report = Judged({fast, slow});
+  report.server_view.push_back({.model = "m", .requests = 2000});
+  const Json::Value json = ParseJson(RunReportJson(report));
+  EXPECT_NEAR(json["server_view"][0]["client_ms"].asDouble(), 20, 0.1);
+  EXPECT_EQ(json["models"][1]["name"].asString(), "second");
+  EXPECT_EQ(json["models"][1]["model"].asString(), "m");
 }
 
 TEST(RunReportHtml, IsOnePageAndNothingInItIsTakenForMarkup) {

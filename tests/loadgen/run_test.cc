@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,6 +29,7 @@ class SimulatedServer final : public Transport {
   nanoseconds service = 1ms;
   nanoseconds stall_from = 0ms, stall_to = 0ms;
   int status = 200;
+  std::function<std::string(std::size_t)> body = [](std::size_t) { return ""; };  // Of the answer to a request.
   TransportOutcome outcome = TransportOutcome::kAnswered;
 
   void Send(std::size_t request, MonotonicTime scheduled) override {
@@ -42,7 +44,9 @@ class SimulatedServer final : public Transport {
                         .first_byte = done,
                         .done = done,
                         .outcome = outcome,
-                        .status = status});
+                        .status = status,
+                        .body = body(request)});
+    sent_.push_back(request);
     most_at_once_ = std::max(most_at_once_, waiting_.size());
   }
 
@@ -57,6 +61,7 @@ class SimulatedServer final : public Transport {
 
   [[nodiscard]] std::size_t outstanding() const override { return waiting_.size(); }
   [[nodiscard]] std::size_t most_at_once() const { return most_at_once_; }
+  [[nodiscard]] const std::vector<std::size_t>& sent() const { return sent_; }
 
  private:
   FakeClock& clock_;
@@ -64,6 +69,7 @@ class SimulatedServer final : public Transport {
   MonotonicTime free_at_;
   std::deque<RequestRecord> waiting_;
   std::size_t most_at_once_ = 0;
+  std::vector<std::size_t> sent_;
 };
 
 LoadSpec OneModel(ArrivalSpec arrivals, nanoseconds duration, std::optional<nanoseconds> slo = std::nullopt) {
@@ -152,7 +158,7 @@ TEST(DriveLoad, ReplaysATraceModelByModelAndStaysToTheEndOfTheRun) {
   const MonotonicTime start = clock.Now();
   std::vector<std::pair<std::size_t, nanoseconds>> sent;
   const auto report = DriveLoad(spec, server, clock, {.on_request = [&](const JudgedRequest& request) {
-                                  sent.emplace_back(request.record.request, request.record.scheduled - start);
+                                  sent.emplace_back(request.model, request.record.scheduled - start);
                                 }});
   ASSERT_TRUE(report);
   std::ranges::sort(sent);
@@ -212,6 +218,91 @@ TEST(DriveLoad, ReportsEachModelOfAMix) {
   ASSERT_TRUE(report);
   EXPECT_EQ(report->models[0].counts.ok, 100U);
   EXPECT_NEAR(static_cast<double>(report->models[1].counts.ok), 1000, 130);
+}
+
+TEST(DriveLoad, SendsTheRequestOfEachSizeThatATraceNames) {
+  FakeClock clock;
+  SimulatedServer server(clock);
+  const auto trace = ParseTrace("time_s,model,size\n0,a,4\n0.1,b,\n0.2,a,1\n0.3,a,4\n", "t.csv");
+  ASSERT_TRUE(trace);
+  LoadSpec spec;
+  spec.duration = 1s;
+  spec.models.push_back({.model = "a", .request = {}, .arrivals = ArrivalSpec::Replay(trace->Find("a")), .slo = {}});
+  spec.models.push_back({.model = "b", .request = {}, .arrivals = ArrivalSpec::Replay(trace->Find("b")), .slo = {}});
+  spec.models[0].sizes = {{.batch = 1, .request = HttpRequest{.head = "one", .parts = {}}},
+                          {.batch = 4, .request = HttpRequest{.head = "four", .parts = {}}}};
+  spec.models[1].request = HttpRequest{.head = "b", .parts = {}};
+  const auto requests = RequestsOf(spec);
+  ASSERT_EQ(requests.size(), 3u);
+  EXPECT_EQ(std::get<HttpRequest>(*requests[1]).head, "four");
+  EXPECT_EQ(std::get<HttpRequest>(*requests[2]).head, "b");
+  std::vector<std::pair<std::size_t, std::uint32_t>> seen;
+  const auto report =
+      DriveLoad(spec, server, clock,
+                {.on_request = [&](const JudgedRequest& request) { seen.emplace_back(request.model, request.batch); }});
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(server.sent(), (std::vector<std::size_t>{1, 2, 0, 1}));
+  EXPECT_EQ(seen, (std::vector<std::pair<std::size_t, std::uint32_t>>{{0, 4}, {1, 1}, {0, 1}, {0, 4}}));
+
+  spec.models[0].sizes.pop_back();
+  const auto refused = DriveLoad(spec, server, clock);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("batch of 4"), std::string::npos);
+}
+
+TEST(DriveLoad, AWrongAnswerHasFailedHoweverFastItCame) {
+  FakeClock clock;
+  SimulatedServer server(clock);
+  int answers = 0;
+  server.body = [&](std::size_t) {
+    const bool right = ++answers % 10 != 0;
+    return std::string(R"({"outputs":[{"name":"y","datatype":"INT32","shape":[1],"data":[)") + (right ? "1" : "2") +
+           "]}]}";
+  };
+  LoadSpec spec = OneModel(ArrivalSpec::Constant(100), 1s, 500ms);
+  spec.warmup = 1s;
+  spec.models[0].expect.emplace();
+  std::vector<std::string> reasons;
+  const auto report = DriveLoad(spec, server, clock, {.on_request = [&](const JudgedRequest& request) {
+                                  if (!request.reason.empty()) reasons.emplace_back(request.reason);
+                                }});
+  ASSERT_TRUE(report);
+  const ModelReport& model = report->models[0];
+  EXPECT_EQ(model.counts.ok, 90U);
+  EXPECT_EQ(model.counts.failed, 10U);
+  EXPECT_EQ(model.failures.at("wrong answer"), 10U);
+  // Those of the warm-up as well: they are as wrong.
+  EXPECT_EQ(model.checked, 200U);
+  EXPECT_EQ(model.wrong, 20U);
+  EXPECT_EQ(model.first_wrong, "output 'y': element 0 is 2, expected 1");
+  EXPECT_EQ(model.latency.count(), 90U);
+  EXPECT_EQ(reasons, std::vector<std::string>(20, "wrong answer"));
+  EXPECT_EQ(report->health.check.count(), 200U);
+}
+
+TEST(DriveLoad, ComparesOnlyAsManyAnswersAsAskedFor) {
+  FakeClock clock;
+  SimulatedServer server(clock);
+  server.body = [](std::size_t) { return "never right"; };
+  LoadSpec spec = OneModel(ArrivalSpec::Constant(100), 1s);
+  spec.models[0].expect = Expectation{.outputs = {}, .tolerance = 0, .every = 50};
+  const auto report = DriveLoad(spec, server, clock);
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->models[0].checked, 2U);
+  EXPECT_EQ(report->models[0].wrong, 2U);
+  EXPECT_EQ(report->models[0].counts.ok, 98U);
+}
+
+TEST(DriveLoad, AnAnswerThatIsNoneIsNotCompared) {
+  FakeClock clock;
+  SimulatedServer server(clock);
+  server.status = 503;
+  LoadSpec spec = OneModel(ArrivalSpec::Constant(100), 1s);
+  spec.models[0].expect.emplace();
+  const auto report = DriveLoad(spec, server, clock);
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->models[0].counts.rejected, 100U);
+  EXPECT_EQ(report->models[0].checked, 0U);
 }
 
 TEST(DriveLoad, StopsWhenToldAndSaysThatTheReportIsPartial) {
@@ -296,6 +387,32 @@ TEST(RunLoad, RunsAClosedLoopAgainstARealServer) {
   // One for each user, and one to see whether the server is there.
   EXPECT_EQ(server.connections(), 4);
   EXPECT_EQ(report->health.queued, 0U);
+}
+
+TEST(RunLoad, ComparesAnswersOfARealServer) {
+  ScriptedServer server([](int number, const std::string&) {
+    return ScriptedReply::Ok(std::string(R"({"outputs":[{"name":"y","datatype":"INT32","shape":[1],"data":[)") +
+                             (number == 5 ? "2" : "1") + "]}]}");
+  });
+  LoadSpec spec = OneModel(ArrivalSpec::Closed(1), 200ms);
+  spec.port = server.port();
+  HttpRequest request = BuildGet("127.0.0.1", server.port(), "/");
+  request.keep_body = true;
+  spec.models[0].request = std::move(request);
+  spec.models[0].expect.emplace();
+  const auto report = RunLoad(spec);
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_GT(report->models[0].counts.ok, 0U);
+  EXPECT_LE(report->models[0].wrong, 1U);
+  EXPECT_EQ(report->models[0].wrong == 1, server.requests() > 5);
+}
+
+TEST(RunLoad, RefusesRequestsOfAnotherKindThanItsTarget) {
+  LoadSpec spec = OneModel(ArrivalSpec::Closed(1), 1s);
+  spec.models[0].request = GrpcInferRequest{};
+  const auto report = RunLoad(spec);
+  ASSERT_FALSE(report);
+  EXPECT_NE(report.error().message.find("http"), std::string::npos);
 }
 
 TEST(RunLoad, AnUnreachableServerIsAnError) {

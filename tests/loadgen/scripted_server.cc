@@ -7,40 +7,91 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <openssl/ssl.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 namespace tandem::loadgen {
 namespace {
 
-// The next request from `pending` and the socket; nothing when the client has gone.
-std::optional<std::string> ReadRequest(int fd, std::string& pending) {
-  while (true) {
-    const std::size_t end = pending.find("\r\n\r\n");
-    if (end != std::string::npos) {
-      std::size_t length = 0;
-      const std::size_t at = pending.find("Content-Length: ");
-      if (at < end) length = std::stoul(pending.substr(at + 16));
-      if (pending.size() >= end + 4 + length) {
-        std::string request = pending.substr(0, end + 4 + length);
-        pending.erase(0, end + 4 + length);
-        return request;
-      }
-    }
-    char buffer[65536];
-    const ssize_t got = recv(fd, buffer, sizeof buffer, 0);
-    if (got <= 0) return std::nullopt;
-    pending.append(buffer, static_cast<std::size_t>(got));
+std::shared_ptr<SSL_CTX> MakeContext(const ScriptedTls& options) {
+  std::shared_ptr<SSL_CTX> context(SSL_CTX_new(TLS_server_method()), SSL_CTX_free);
+  SSL_CTX_use_certificate_chain_file(context.get(), options.certificate.c_str());
+  SSL_CTX_use_PrivateKey_file(context.get(), options.key.c_str(), SSL_FILETYPE_PEM);
+  if (options.version != 0) {
+    SSL_CTX_set_min_proto_version(context.get(), options.version);
+    SSL_CTX_set_max_proto_version(context.get(), options.version);
   }
+  if (!options.client_ca.empty()) {
+    SSL_CTX_load_verify_file(context.get(), options.client_ca.c_str());
+    SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+  }
+  return context;
 }
 
 }  // namespace
+
+// The blocking bytes of one connection, whose socket is somebody else's.
+class ScriptedServer::Peer {
+ public:
+  Peer(int fd, SSL_CTX* tls) : fd_(fd) {
+    if (tls == nullptr) return;
+    ssl_.reset(SSL_new(tls), SSL_free);
+    SSL_set_fd(ssl_.get(), fd);
+  }
+
+  [[nodiscard]] bool Greet() { return !ssl_ || SSL_accept(ssl_.get()) == 1; }
+  void SayGoodBye() {
+    if (ssl_) SSL_shutdown(ssl_.get());
+  }
+
+  void Send(const std::string& bytes) {
+    std::size_t sent = 0;
+    while (sent < bytes.size()) {
+      const char* const rest = bytes.data() + sent;
+      const int size = static_cast<int>(std::min<std::size_t>(bytes.size() - sent, 1 << 20));
+      const auto n =
+          ssl_ ? SSL_write(ssl_.get(), rest, size) : send(fd_, rest, static_cast<std::size_t>(size), MSG_NOSIGNAL);
+      if (n <= 0) return;
+      sent += static_cast<std::size_t>(n);
+    }
+  }
+
+  // The next request; nothing when the client has gone.
+  std::optional<std::string> NextRequest() {
+    while (true) {
+      const std::size_t end = pending_.find("\r\n\r\n");
+      if (end != std::string::npos) {
+        std::size_t length = 0;
+        const std::size_t at = pending_.find("Content-Length: ");
+        if (at < end) length = std::stoul(pending_.substr(at + 16));
+        if (pending_.size() >= end + 4 + length) {
+          std::string request = pending_.substr(0, end + 4 + length);
+          pending_.erase(0, end + 4 + length);
+          return request;
+        }
+      }
+      char buffer[65536];
+      const auto got = ssl_ ? SSL_read(ssl_.get(), buffer, sizeof buffer) : recv(fd_, buffer, sizeof buffer, 0);
+      if (got <= 0) return std::nullopt;
+      pending_.append(buffer, static_cast<std::size_t>(got));
+    }
+  }
+
+ private:
+  const int fd_;
+  std::shared_ptr<SSL> ssl_;
+  std::string pending_;
+};
 
 ScriptedReply ScriptedReply::Ok(const std::string& body) {
   return {.bytes = std::format("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{}", body.size(), body)};
 }
 
-ScriptedServer::ScriptedServer(Script script, bool ipv6) : script_(std::move(script)) {
+ScriptedServer::ScriptedServer(Script script, const ScriptedOptions& options) : script_(std::move(script)) {
+  if (options.tls != nullptr) tls_ = MakeContext(*options.tls);
+  const bool ipv6 = options.ipv6;
   listener_ = socket(ipv6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in v4{};
   v4.sin_family = AF_INET;
@@ -106,10 +157,24 @@ void ScriptedServer::Accept() {
 }
 
 void ScriptedServer::Serve(int fd) {
+  // OpenSSL writes to sockets whose client has gone. Only here: the client under test has to look after itself.
+  sigset_t pipe;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
   const int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  std::string pending;
-  while (const auto request = ReadRequest(fd, pending)) {
+  {
+    Peer peer(fd, tls_.get());
+    if (peer.Greet()) Answer(peer);
+  }
+  MutexLock lock(mu_);
+  std::erase(sockets_, fd);
+  close(fd);
+}
+
+void ScriptedServer::Answer(Peer& peer) {
+  while (const auto request = peer.NextRequest()) {
     const int now = ++at_once_;
     int most = most_at_once_.load();
     while (now > most && !most_at_once_.compare_exchange_weak(most, now)) {
@@ -117,17 +182,11 @@ void ScriptedServer::Serve(int fd) {
     WaitUntilReleased();
     const ScriptedReply reply = script_(requests_++, *request);
     --at_once_;
-    std::size_t sent = 0;
-    while (sent < reply.bytes.size()) {
-      const ssize_t n = send(fd, reply.bytes.data() + sent, reply.bytes.size() - sent, MSG_NOSIGNAL);
-      if (n <= 0) break;
-      sent += static_cast<std::size_t>(n);
-    }
+    peer.Send(reply.bytes);
+    if (reply.abrupt) return;
     if (reply.close) break;
   }
-  MutexLock lock(mu_);
-  std::erase(sockets_, fd);
-  close(fd);
+  peer.SayGoodBye();
 }
 
 }  // namespace tandem::loadgen

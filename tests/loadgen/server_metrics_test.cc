@@ -1,5 +1,8 @@
 #include "loadgen/server_metrics.h"
 
+#include <format>
+#include <string>
+
 #include <gtest/gtest.h>
 
 namespace tandem::loadgen {
@@ -28,7 +31,7 @@ TEST(ServerMetrics, MeansAreThoseOfTheTimeBetweenTwoReadings) {
   const auto before = ParseServerMetrics(kBefore);
   const auto after = ParseServerMetrics(kAfter);
   ASSERT_TRUE(before && after);
-  EXPECT_EQ(before->at("a").requests, 15);
+  EXPECT_EQ(before->models.at("a").requests, 15);
   const auto views = Between(*before, *after);
   ASSERT_EQ(views.size(), 1u);
   EXPECT_EQ(views[0].model, "a");
@@ -47,13 +50,38 @@ TEST(ServerMetrics, AServerThatWasStartedAgainHasNoView) {
 TEST(ServerMetrics, ReadsEscapedNames) {
   const auto metrics = ParseServerMetrics(R"(nv_inference_request_success{model="a\"b\\c\nd"} 1)");
   ASSERT_TRUE(metrics);
-  EXPECT_TRUE(metrics->contains("a\"b\\c\nd"));
+  EXPECT_TRUE(metrics->models.contains("a\"b\\c\nd"));
 }
 
 TEST(ServerMetrics, OtherServersHaveOtherMetrics) {
   const auto metrics = ParseServerMetrics("http_requests_total{code=\"200\"} 5\n\n  \n# anything\n");
   ASSERT_TRUE(metrics);
-  EXPECT_TRUE(metrics->empty());
+  EXPECT_TRUE(metrics->models.empty());
+  EXPECT_TRUE(metrics->jobs.empty());
+  EXPECT_FALSE(metrics->ours);
+}
+
+TEST(ServerMetrics, ReadsHowTrainingJobsGoOn) {
+  const auto metrics = ParseServerMetrics(
+      "tandem_training_iterations_total{job=\"7\"} 120\n"
+      "tandem_training_held_seconds_total{job=\"7\",reason=\"slack\"} 1.5\n"
+      "tandem_training_held_seconds_total{reason=\"quota\",job=\"7\"} 0.25\n"
+      "tandem_training_iterations_total{job=\"8\"} NaN\n");
+  ASSERT_TRUE(metrics);
+  EXPECT_TRUE(metrics->ours);
+  ASSERT_EQ(metrics->jobs.size(), 1u);
+  EXPECT_EQ(metrics->jobs.at("7").iterations, 120);
+  EXPECT_EQ(metrics->jobs.at("7").held_s.at("quota"), 0.25);
+  EXPECT_EQ(metrics->jobs.at("7").held(), 1.75);
+  EXPECT_TRUE(ParseServerMetrics(kAfter)->ours);
+}
+
+TEST(ServerMetrics, AServerCannotMakeTheReaderKeepWithoutBound) {
+  std::string text;
+  for (int i = 0; i < 10'001; ++i) text += std::format("tandem_training_iterations_total{{job=\"{}\"}} 1\n", i);
+  const auto metrics = ParseServerMetrics(text);
+  ASSERT_FALSE(metrics);
+  EXPECT_EQ(metrics.error().code, ErrorCode::kTooLarge);
 }
 
 TEST(ServerMetrics, SaysWhichLineIsNone) {

@@ -136,6 +136,32 @@ TEST(MakeInputs, OptionalInputsAreSentOnlyWhenAskedFor) {
   MarkOptionalInputs(Json::Value("nonsense"), signature);
 }
 
+TEST(MakeInputs, ABatchHasAsManyRows) {
+  const ModelSignature signature = Signature(DataType::kInt32, {-1, 2});
+  const auto batch = [&](const std::vector<std::string>& inputs, const std::vector<std::string>& shapes = {}) {
+    return MakeInputs(signature, *ParseChoices(inputs, shapes), 0, {.size = 3, .where = "--batch"});
+  };
+  const auto repeated = batch({"x=[[1,2]]"});
+  ASSERT_TRUE(repeated);
+  EXPECT_THAT(repeated->front().shape, ElementsAre(3, 2));
+  EXPECT_THAT(Values(repeated->front()), ElementsAre("1", "2", "1", "2", "1", "2"));
+  EXPECT_THAT(Values(batch({"x=[[1,2],[3,4],[5,6]]"})->front()), ElementsAre("1", "2", "3", "4", "5", "6"));
+  EXPECT_THAT(batch({})->front().shape, ElementsAre(3, 2));
+  EXPECT_THAT(batch({}, {"x:1,5"})->front().shape, ElementsAre(3, 5));
+  EXPECT_THAT(batch({"x=[[1,2],[3,4]]"}).error().message, HasSubstr("--batch is 3, but input 'x' has the shape [2,2]"));
+  const auto fixed = MakeInputs(Signature(DataType::kFp32, {4}), {}, 0, {.size = 3, .where = "--batch"});
+  ASSERT_FALSE(fixed);
+  EXPECT_THAT(fixed.error().message, HasSubstr("no batch dimension"));
+}
+
+TEST(MakeInputs, AnInputMayHaveASeedOfItsOwn) {
+  const ModelSignature signature = Signature(DataType::kFp32, {4});
+  InferChoices choices;
+  choices.inputs.push_back({.name = "x", .file = {}, .seed = 7, .json = {}, .where = {}, .read = {}});
+  EXPECT_EQ(Values(MakeInputs(signature, choices, 1)->front()), Values(MakeInputs(signature, choices, 2)->front()));
+  EXPECT_NE(Values(MakeInputs(signature, {}, 1)->front()), Values(MakeInputs(signature, choices, 1)->front()));
+}
+
 TEST(ReadFiles, NamesTheFileThatIsMissing) {
   auto choices = ParseChoices({"x=@/nonexistent/a.npy"}, {});
   ASSERT_TRUE(choices);
