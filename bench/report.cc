@@ -186,11 +186,14 @@ std::string ReportMarkdown(const Report& report) {
     const auto goal = [&](const std::optional<double>& bound) {
       return bound ? std::format("{} {}", sign, Short(*bound)) : std::string();
     };
-    const std::string figures = ran ? std::format("{} {} | {} – {}", Short(row.value), row.unit, Short(row.low),
-                                                  Short(row.high))
-                                    : "not run | ";
-    out += std::format("| {} | {} | {} | {} | {} | {} |\n", row.metric, row.cell, figures, goal(row.must),
-                       goal(row.aim), Missed(row) ? "**no**" : row.must ? "yes" : "");
+    const std::string figures =
+        ran ? std::format("{} {} | {} – {}", Short(row.value), row.unit, Short(row.low), Short(row.high))
+            : "not run | ";
+    out +=
+        std::format("| {} | {} | {} | {} | {} | {} |\n", row.metric, row.cell, figures, goal(row.must), goal(row.aim),
+                    Missed(row) ? "**no**"
+                    : row.must  ? "yes"
+                                : "");
     if (!ran) ++reasons[row.not_run];
   }
   if (!reasons.empty()) out += '\n';
