@@ -12,7 +12,8 @@ namespace tandem::bench {
 
 // Kind "generator_rate": in every round the highest rate is searched for that one thread holds. Field "start", a rate.
 // A rate is held when every request is answered and the generator finds no fault with itself: the p99 of its lag is at
-// most 1 ms, and its thread is busy for at most 95 % of the time. Series: rate.
+// most 1 ms, and its thread is busy for at most 95 % of the time. Series: rate; 0 when not even a tenth of "start" is
+// held.
 [[nodiscard]] Result<std::unique_ptr<Measurement>> ParseGeneratorRate(JsonFields& fields,
                                                                       const std::vector<PeerSpec>& peers);
 

@@ -18,6 +18,8 @@ namespace {
 constexpr double kTolerance = 0.05;
 constexpr int kConfirmations = 1;
 constexpr int kMostTrials = 20;
+// What is held below this share of the first rate tells more about the machine than about the generator.
+constexpr double kLowestShare = 0.1;
 
 double Seconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double>(time).count();
@@ -51,9 +53,10 @@ Result<bool> Holds(const BenchContext& context, const GeneratorLoad& load, doubl
   return held;
 }
 
+// 0 when none is.
 Result<double> HighestHeld(const BenchContext& context, const GeneratorLoad& load, double start) {
   TANDEM_ASSIGN(auto search, loadgen::RateSearch::Create({.start = start,
-                                                          .lowest = 1,
+                                                          .lowest = start * kLowestShare,
                                                           .tolerance = kTolerance,
                                                           .confirmations = kConfirmations,
                                                           .max_trials = kMostTrials}));
