@@ -8,6 +8,16 @@
 
 namespace tandem::bench {
 
+Result<std::shared_ptr<const OrtEnvironment>> SharedEnvironment(BenchContext& context) {
+  if (!context.environment) {
+    TANDEM_ASSIGN(auto library, OrtLibrary::Open(context.ort_library));
+    EnvironmentOptions options;
+    options.intra_op_threads = context.threads;
+    TANDEM_ASSIGN(context.environment, OrtEnvironment::Create(std::move(library), std::move(options)));
+  }
+  return context.environment;
+}
+
 struct BareSession::Parts {
   explicit Parts(std::shared_ptr<const OrtEnvironment> shared) : environment(std::move(shared)) {}
 

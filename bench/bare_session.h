@@ -10,10 +10,14 @@
 #include "api/base/model_signature.h"
 #include "api/base/result.h"
 #include "api/base/tensor.h"
+#include "bench/context.h"
 #include "loadgen/latency_histogram.h"
 #include "runtimes/onnx/ort_environment.h"
 
 namespace tandem::bench {
+
+// ONNX Runtime in this process, with the thread settings of the server; opened by the first call.
+[[nodiscard]] Result<std::shared_ptr<const OrtEnvironment>> SharedEnvironment(BenchContext& context);
 
 enum class BareThreads : std::uint8_t {
   kShared,    // The environment's pool, as the server has it.

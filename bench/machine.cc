@@ -66,12 +66,17 @@ Machine DescribeMachine() {
 }
 
 std::string CommitOf(const std::filesystem::path& root) {
-  const std::filesystem::path git = root / ".git";
+  std::filesystem::path git = root / ".git";
+  // In a linked working tree it is a file that names a folder, which in turn names that of the branches.
+  const std::string linked = FirstLine(git);
+  if (linked.starts_with("gitdir: ")) git = root / linked.substr(8);
+  const std::string common = FirstLine(git / "commondir");
+  const std::filesystem::path branches = common.empty() ? git : git / common;
   std::string head = FirstLine(git / "HEAD");
   if (head.starts_with("ref: ")) {
     const std::string name = head.substr(5);
-    head = FirstLine(git / name);
-    if (head.empty()) head = PackedRef(git, name);
+    head = FirstLine(branches / name);
+    if (head.empty()) head = PackedRef(branches, name);
   }
   return IsCommit(head) ? head : "unknown";
 }

@@ -4,6 +4,7 @@
 #include <cassert>
 #include <cmath>
 #include <format>
+#include <map>
 #include <memory>
 
 #include <json/json.h>
@@ -33,11 +34,14 @@ std::string BetterName(Better better) {
 }
 
 std::string RowJson(const Row& row) {
+  const bool ran = row.not_run.empty();
+  const auto figure = [&](double value) { return ran ? Number(value) : "null"; };
   return std::format(
       "{{\"metric\": {}, \"cell\": {}, \"value\": {}, \"unit\": {}, \"low\": {}, \"high\": {}, \"repetitions\": {}, "
-      "\"must\": {}, \"aim\": {}, \"better\": \"{}\", \"met\": {}}}",
-      JsonString(row.metric), JsonString(row.cell), Number(row.value), JsonString(row.unit), Number(row.low),
-      Number(row.high), row.repetitions, Number(row.must), Number(row.aim), BetterName(row.better), Met(row));
+      "\"must\": {}, \"aim\": {}, \"better\": \"{}\", \"met\": {}{}}}",
+      JsonString(row.metric), JsonString(row.cell), figure(row.value), JsonString(row.unit), figure(row.low),
+      figure(row.high), row.repetitions, Number(row.must), Number(row.aim), BetterName(row.better), Met(row),
+      ran ? "" : std::format(", \"why\": {}", JsonString(row.not_run)));
 }
 
 std::string MachineJson(const Machine& machine) {
@@ -68,10 +72,15 @@ Result<Row> ParseRow(const Json::Value& json) {
   Row row;
   TANDEM_ASSIGN(row.metric, TextField(json, "metric"));
   TANDEM_ASSIGN(row.cell, TextField(json, "cell"));
-  TANDEM_ASSIGN(row.value, NumberField(json, "value"));
   TANDEM_ASSIGN(row.unit, TextField(json, "unit"));
-  TANDEM_ASSIGN(row.low, NumberField(json, "low"));
-  TANDEM_ASSIGN(row.high, NumberField(json, "high"));
+  if (json["value"].isNull()) {
+    TANDEM_ASSIGN(row.not_run, TextField(json, "why"));
+    if (row.not_run.empty()) return Invalid("'why' of a row without a value is empty");
+  } else {
+    TANDEM_ASSIGN(row.value, NumberField(json, "value"));
+    TANDEM_ASSIGN(row.low, NumberField(json, "low"));
+    TANDEM_ASSIGN(row.high, NumberField(json, "high"));
+  }
   TANDEM_ASSIGN(const double repetitions, NumberField(json, "repetitions"));
   row.repetitions = static_cast<int>(std::clamp(repetitions, 0.0, 1e9));
   TANDEM_ASSIGN(row.must, OptionalField(json, "must"));
@@ -85,8 +94,13 @@ Result<Row> ParseRow(const Json::Value& json) {
 }  // namespace
 
 bool Met(const Row& row) {
+  if (!row.not_run.empty()) return false;
   if (!row.must) return true;
   return row.better == Better::kLower ? row.value <= *row.must : row.value >= *row.must;
+}
+
+bool Missed(const Row& row) {
+  return row.must.has_value() && !Met(row);
 }
 
 double Median(std::vector<double> samples) {
@@ -108,6 +122,19 @@ Row MakeRow(std::string metric, std::string cell, std::string unit, std::vector<
           .must = goal.must,
           .aim = goal.aim,
           .better = goal.better};
+}
+
+Row MakeRowNotRun(std::string metric, std::string cell, std::string unit, std::string why, const Goal& goal) {
+  assert(!why.empty());
+  Row row;
+  row.metric = std::move(metric);
+  row.cell = std::move(cell);
+  row.unit = std::move(unit);
+  row.must = goal.must;
+  row.aim = goal.aim;
+  row.better = goal.better;
+  row.not_run = std::move(why);
+  return row;
 }
 
 std::string ReportJson(const Report& report) {
@@ -152,21 +179,32 @@ std::string ReportMarkdown(const Report& report) {
                                 report.scenario, report.date, report.commit, machine.cpu, machine.cores,
                                 machine.memory_gb, machine.kernel, machine.os, machine.onnx_runtime);
   out += "| metric | case | median | low – high | must | aim | met |\n|---|---|---:|---:|---:|---:|:-:|\n";
+  std::map<std::string, int> reasons;
   for (const Row& row : report.rows) {
+    const bool ran = row.not_run.empty();
     const char* sign = row.better == Better::kLower ? "≤" : "≥";
     const auto goal = [&](const std::optional<double>& bound) {
       return bound ? std::format("{} {}", sign, Short(*bound)) : std::string();
     };
-    out += std::format("| {} | {} | {} {} | {} – {} | {} | {} | {} |\n", row.metric, row.cell, Short(row.value),
-                       row.unit, Short(row.low), Short(row.high), goal(row.must), goal(row.aim),
-                       !row.must  ? ""
-                       : Met(row) ? "yes"
-                                  : "**no**");
+    const std::string figures =
+        ran ? std::format("{} {} | {} – {}", Short(row.value), row.unit, Short(row.low), Short(row.high))
+            : "not run | ";
+    out +=
+        std::format("| {} | {} | {} | {} | {} | {} |\n", row.metric, row.cell, figures, goal(row.must), goal(row.aim),
+                    Missed(row) ? "**no**"
+                    : row.must  ? "yes"
+                                : "");
+    if (!ran) ++reasons[row.not_run];
+  }
+  if (!reasons.empty()) out += '\n';
+  for (const auto& [reason, rows] : reasons) {
+    out += std::format("not run ({} row{}): {}\n", rows, rows == 1 ? "" : "s", reason);
   }
   return out;
 }
 
 std::string MissedText(const Row& row) {
+  if (!row.not_run.empty()) return std::format("not run: {} ({}): {}", row.metric, row.cell, row.not_run);
   return std::format("missed: {} ({}): {} {}, must be at {} {} {}", row.metric, row.cell, Short(row.value), row.unit,
                      row.better == Better::kLower ? "most" : "least", Short(row.must.value_or(0)), row.unit);
 }

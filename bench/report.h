@@ -13,7 +13,7 @@ namespace tandem::bench {
 
 enum class Better : std::uint8_t { kLower, kHigher };
 
-// One figure: the median of its repetitions with the lowest and highest of them.
+// One figure: the median of its repetitions with the lowest and highest of them; or why there is none.
 struct Row {
   std::string metric;  // What was measured: "p50 over bare".
   std::string cell;    // Under which conditions: "tiny, REST binary, 1 connection".
@@ -25,10 +25,13 @@ struct Row {
   std::optional<double> must;  // What is promised; none for a figure that only explains the others.
   std::optional<double> aim;
   Better better = Better::kLower;
+  std::string not_run;  // Why there is no figure; empty when there is one.
 };
 
-// Whether the value keeps `must`; a row without one always does.
+// Whether the value keeps `must`; a row without one always does. A row that did not run is never met.
 [[nodiscard]] bool Met(const Row& row);
+// Whether a promise is not kept: there is one, and the row misses it or did not run.
+[[nodiscard]] bool Missed(const Row& row);
 
 struct Goal {
   std::optional<double> must;
@@ -39,6 +42,9 @@ struct Goal {
 // Median, low and high of `samples`, which must not be empty.
 [[nodiscard]] Row MakeRow(std::string metric, std::string cell, std::string unit, std::vector<double> samples,
                           const Goal& goal = {});
+// A row without a figure, and why.
+[[nodiscard]] Row MakeRowNotRun(std::string metric, std::string cell, std::string unit, std::string why,
+                                const Goal& goal = {});
 [[nodiscard]] double Median(std::vector<double> samples);
 
 // The machine in words that say nothing about whose it is.
@@ -66,7 +72,7 @@ struct Report {
 
 [[nodiscard]] std::string ReportMarkdown(const Report& report);
 
-// "missed: p50 over bare (tiny, …): 180 µs, must be at most 150 µs"
+// "missed: p50 over bare (tiny, …): 180 µs, must be at most 150 µs", or "not run: …" with the reason.
 [[nodiscard]] std::string MissedText(const Row& row);
 
 [[nodiscard]] std::string IsoDate(WallTime time);

@@ -7,26 +7,11 @@
 #include <string>
 #include <vector>
 
-#include <sys/types.h>
-
 #include "api/base/result.h"
+#include "bench/child_process.h"
+#include "bench/temporary_folder.h"
 
 namespace tandem::bench {
-
-// A folder of our own, removed with all that is in it.
-class TemporaryFolder {
- public:
-  [[nodiscard]] static Result<std::unique_ptr<TemporaryFolder>> Make();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-
- private:
-  explicit TemporaryFolder(std::filesystem::path path) : path_(std::move(path)) {}
-  const std::filesystem::path path_;
-};
 
 struct ServerCommand {
   std::filesystem::path program;     // The tandem program.
@@ -34,14 +19,13 @@ struct ServerCommand {
   std::vector<std::string> flags;    // Beyond those that the process needs to be found.
 };
 
-// `tandem serve` as a process of its own, on free ports of the loopback. Ended with SIGTERM by the destructor, and by
-// the kernel should this process die first. Used by one thread, which must live as long as the server should.
+// `tandem serve` as a process of its own, on free ports of the loopback, ended with its owner. Used by one thread,
+// which must live as long as the server should.
 class ServerProcess {
  public:
   // Starts it and waits until it says that it is ready.
   [[nodiscard]] static Result<std::unique_ptr<ServerProcess>> Start(const ServerCommand& command,
                                                                     std::chrono::seconds patience);
-  ~ServerProcess();
   ServerProcess(const ServerProcess&) = delete;
   ServerProcess& operator=(const ServerProcess&) = delete;
 
@@ -51,16 +35,19 @@ class ServerProcess {
   [[nodiscard]] std::chrono::nanoseconds start_to_ready() const { return start_to_ready_; }
 
   // A field of /proc/PID/status in bytes: "VmRSS", "RssAnon".
-  [[nodiscard]] Result<std::uint64_t> MemoryBytes(const std::string& field) const;
+  [[nodiscard]] Result<std::uint64_t> MemoryBytes(const std::string& field) const {
+    return process_->MemoryBytes(field);
+  }
 
  private:
-  ServerProcess(std::unique_ptr<TemporaryFolder> folder, pid_t pid) : folder_(std::move(folder)), pid_(pid) {}
-  Status WaitUntilReady(std::chrono::seconds patience);
+  ServerProcess(std::unique_ptr<TemporaryFolder> folder, std::unique_ptr<ChildProcess> process)
+      : folder_(std::move(folder)), process_(std::move(process)) {}
   bool ReadPorts();
-  [[nodiscard]] std::string LogTail() const;
+  bool Ready();
 
+  // Declared first, so that it goes last.
   const std::unique_ptr<TemporaryFolder> folder_;
-  pid_t pid_;  // 0 once it has ended.
+  const std::unique_ptr<ChildProcess> process_;
   int http_port_ = 0;
   int grpc_port_ = 0;
   std::chrono::nanoseconds start_to_ready_{0};

@@ -6,6 +6,8 @@ set -euo pipefail
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 . "$HERE/packaging/lib/common.sh"
 . "$HERE/packaging/lib/build.sh"
+. "$HERE/packaging/lib/venv.sh"
+. "$HERE/packaging/lib/peers.sh"
 
 command=$1 preset=$2
 shift 2
@@ -23,7 +25,12 @@ case $command in
     ;;
   built) exec "$binaries/bin/tandem" "$@" ;;
   bench)
+    if [[ ${1:-} == peers ]]; then
+      peers "${@:2}"
+      exit
+    fi
     build "$preset" tandem-bench
+    export_peers
     exec "$binaries/bin/tandem-bench" "$@"
     ;;
   test)

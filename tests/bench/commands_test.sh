@@ -21,23 +21,31 @@ check() {
 
 check 0 'all 1 rows' check "$HERE/met.json"
 check 1 'missed: throughput' check "$HERE/missed.json"
+check 1 'not run: throughput' check "$HERE/not_run.json"
+check 0 'the other 1 rows' check "$HERE/not_run_promises_nothing.json"
 check 1 'holds no rows' check "$HERE/empty.json"
 check 1 'cannot be read' check "$WORK/absent.json"
-check 0 '^serving ' list
+check 0 '^loadgen .*serving ' list
 check 0 '"name" : "serving"' list --json
 for command in '' serving check list; do
   # shellcheck disable=SC2086 # none is no argument
   check 0 'xample' $command --help
 done
-check 2 '' nonsense
+check 2 'there are loadgen, serving' nonsense
+check 2 'which scenario' --quick
 check 2 '' check
+check 2 'cannot be read' "$WORK/absent.json"
+echo '{"name": "mine"}' >"$WORK/mine.json"
+check 2 "mine.json': /what: is missing" "$WORK/mine.json"
+check 2 'is in no row of .*start to ready' serving --only nonsense
 
 # A run that fails at once, for want of a model.
 export TANDEM_ROOT=$WORK/none
-check 1 'light_squeezenet' serving --quick --json "$WORK/new.json"
+missing=(serving --quick --only 'JSON decoding')
+check 1 'light_squeezenet' "${missing[@]}" --json "$WORK/new.json"
 [[ ! -e $WORK/new.json ]] || { echo "FAILED  a failed run leaves a file" && failed=1; }
 echo old >"$WORK/old.json"
-check 1 'light_squeezenet' serving --quick --json "$WORK/old.json"
+check 1 'light_squeezenet' "${missing[@]}" --json "$WORK/old.json"
 [[ $(<"$WORK/old.json") == old ]] || { echo "FAILED  a failed run loses what the file held" && failed=1; }
-check 1 'cannot be written' serving --quick --json "$WORK/absent/new.json"
+check 1 'cannot be written' "${missing[@]}" --json "$WORK/absent/new.json"
 exit "$failed"

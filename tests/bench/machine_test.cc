@@ -39,6 +39,16 @@ TEST_F(CommitTest, ReadsADetachedHead) {
   EXPECT_EQ(CommitOf(root_), commit_);
 }
 
+TEST_F(CommitTest, ReadsTheBranchOfALinkedWorkingTree) {
+  std::filesystem::create_directories(root_ / ".git" / "worktrees" / "linked");
+  std::filesystem::create_directories(root_ / "linked");
+  std::ofstream(root_ / "linked" / ".git") << "gitdir: " << (root_ / ".git" / "worktrees" / "linked").string() << "\n";
+  Write("worktrees/linked/HEAD", "ref: refs/heads/side\n");
+  Write("worktrees/linked/commondir", "../..\n");
+  Write("refs/heads/side", commit_ + "\n");
+  EXPECT_EQ(CommitOf(root_ / "linked"), commit_);
+}
+
 TEST_F(CommitTest, IsUnknownWithoutACommitOrACheckout) {
   Write("HEAD", "ref: refs/heads/main\n");
   EXPECT_EQ(CommitOf(root_), "unknown");

@@ -99,6 +99,45 @@ TEST(Report, MarkdownMarksWhatIsMissed) {
   EXPECT_NE(text.find("| 18500 requests/s | 18000 – 19000 | ≥ 20000 |  | **no** |"), std::string::npos) << text;
 }
 
+TEST(Report, ARowThatDidNotRunIsNeverMetAndSaysWhy) {
+  Report report = Sample();
+  report.rows.push_back(MakeRowNotRun("throughput ÷ peer", "tiny", "×", "no peer", {.must = 3, .aim = {}}));
+  report.rows.push_back(MakeRowNotRun("throughput", "peer", "requests/s", "no peer"));
+  const Json::Value row = Parse(ReportJson(report))["rows"][3];
+  EXPECT_TRUE(row["value"].isNull());
+  EXPECT_TRUE(row["low"].isNull());
+  EXPECT_TRUE(row["high"].isNull());
+  EXPECT_EQ(row["repetitions"].asInt(), 0);
+  EXPECT_FALSE(row["met"].asBool());
+  EXPECT_EQ(row["why"].asString(), "no peer");
+
+  const auto after = ParseReport(ReportJson(report));
+  ASSERT_TRUE(after) << after.error().message;
+  EXPECT_EQ(after->rows[3].not_run, "no peer");
+  EXPECT_FALSE(Met(after->rows[3]));
+  EXPECT_TRUE(Missed(after->rows[3]));
+  EXPECT_FALSE(Met(after->rows[4]));
+  EXPECT_FALSE(Missed(after->rows[4]));  // It promises nothing.
+  EXPECT_EQ(MissedText(after->rows[3]), "not run: throughput ÷ peer (tiny): no peer");
+
+  const std::string text = ReportMarkdown(report);
+  EXPECT_NE(text.find("| throughput ÷ peer | tiny | not run |  | ≤ 3 |  | **no** |"), std::string::npos) << text;
+  EXPECT_NE(text.find("| throughput | peer | not run |  |  |  |  |"), std::string::npos) << text;
+  EXPECT_TRUE(text.ends_with("\nnot run (2 rows): no peer\n")) << text;
+}
+
+TEST(Report, AValueThatIsMissingNeedsAReason) {
+  Report report = Sample();
+  report.rows.resize(1);
+  std::string text = ReportJson(report);
+  const std::size_t at = text.find("\"value\": 80");
+  ASSERT_NE(at, std::string::npos);
+  text.replace(at, 11, "\"value\": null");
+  const auto parsed = ParseReport(text);
+  ASSERT_FALSE(parsed);
+  EXPECT_EQ(parsed.error().message, "'why' is missing or not text");
+}
+
 TEST(Report, TheMedianOfAnEvenNumberLiesInTheMiddle) {
   EXPECT_EQ(Median({4, 1, 3, 2}), 2.5);
   EXPECT_EQ(Median({7}), 7);

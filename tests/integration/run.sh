@@ -7,19 +7,12 @@
 set -euo pipefail
 
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-if [[ -z ${TANDEM_CACHE:-} && -n ${CCACHE_DIR:-} ]]; then TANDEM_CACHE=$(dirname "$CCACHE_DIR"); fi
-CACHE=${TANDEM_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tandem}
+# shellcheck source=packaging/lib/venv.sh
+. "$HERE/../../packaging/lib/venv.sh"
 
 die() {
   printf 'integration tests: %s\n' "$@" >&2
   exit 1
-}
-
-# folder_for NAME FILE: where what FILE lists is kept. Another Python or another list is another folder.
-folder_for() {
-  local key
-  key=$({ cat "$HERE/$2" && python3 --version; } | sha256sum | cut -c1-12)
-  printf '%s/%s-%s\n' "$CACHE" "$1" "$key"
 }
 
 make_venv() {
@@ -36,20 +29,10 @@ make_perf_analyzer() {
   rm -rf "$wheels"
 }
 
-# provide FOLDER MAKER: FOLDER is there and whole afterwards. Made aside and renamed; one maker at a time.
-provide() {
-  local folder=$1 maker=$2 aside=$1.partial fd
-  [[ ! -d $folder ]] || return 0
-  mkdir -p "$CACHE"
-  exec {fd}>"$folder.lock"
-  flock "$fd"
-  if [[ ! -d $folder ]]; then
-    printf 'integration tests: fetching packages into %s\n' "$folder" >&2
-    rm -rf "$aside" "$aside.wheels"
-    "$maker" "$aside" {fd}>&- || die "the packages could not be fetched; is PyPI (or PIP_INDEX_URL) in reach?"
-    mv "$aside" "$folder"
-  fi
-  exec {fd}>&-
+# fetched FOLDER MAKER: FOLDER is there and whole afterwards.
+fetched() {
+  [[ -d $1 ]] || printf 'integration tests: fetching packages into %s\n' "$1" >&2
+  provide "$@" || die "the packages could not be fetched; is PyPI (or PIP_INDEX_URL) in reach?"
 }
 
 # modules_like BEGINNING: the test modules that begin so, one a line.
@@ -69,11 +52,11 @@ while (($# > 0)); do
 done
 ((${#modules[@]} > 0)) || mapfile -t modules < <(modules_like "")
 
-VENV=$(folder_for venv requirements.txt)
-provide "$VENV" make_venv
+VENV=$(folder_for venv "$HERE/requirements.txt")
+fetched "$VENV" make_venv
 if [[ " ${modules[*]} " == *" perf_analyzer_test "* ]]; then
-  PERF_ANALYZER=$(folder_for perf-analyzer perf_analyzer_requirements.txt)
-  provide "$PERF_ANALYZER" make_perf_analyzer
+  PERF_ANALYZER=$(folder_for perf-analyzer "$HERE/perf_analyzer_requirements.txt")
+  fetched "$PERF_ANALYZER" make_perf_analyzer
   export PERF_ANALYZER
 fi
 # The asyncio client and pip look at proxies; the servers are on this machine.

@@ -12,7 +12,7 @@ passed=0 failed=0 skipped=0
 
 # shellcheck disable=SC2034 # read by the parts
 HERE=$CHECKOUT
-for part in common packages mirror alternatives root hostpaths isolation; do
+for part in common packages mirror alternatives root hostpaths isolation venv peers; do
   # shellcheck source=/dev/null
   . "$CHECKOUT/packaging/lib/$part.sh"
 done
@@ -499,9 +499,60 @@ doctor_works_without_an_environment() {
   [[ $output == *system*isolation*cache*"CPU limit"*"CUDA toolkit"* && ! -e $WORK/none ]]
 }
 
+packages_are_provided_whole_or_not_at_all() {
+  # shellcheck disable=SC2034 # read by package_cache
+  local TANDEM_CACHE=$WORK/provided calls=$WORK/provided.calls
+  local folder
+  : >"$calls"
+  broken_maker() { mkdir -p "$1/half" && return 1; }
+  good_maker() { mkdir -p "$1" && echo "$2" >"$1/content" && echo made >>"$calls"; }
+  echo 'one==1' >"$WORK/list.txt"
+  folder=$(folder_for some "$WORK/list.txt")
+  [[ $folder == "$WORK/provided/some-"* ]] || expect folder "$WORK/provided/some-…" "$folder" || return
+  ! provide "$folder" broken_maker || return
+  [[ ! -e $folder ]] || return
+  provide "$folder" good_maker whole && provide "$folder" good_maker again || return
+  expect content whole "$(cat "$folder/content")" || return
+  expect calls made "$(cat "$calls")" || return
+  echo 'one==2' >"$WORK/list.txt"
+  [[ $(folder_for some "$WORK/list.txt") != "$folder" ]]
+}
+
+peers_are_found_once_they_are_installed() {
+  local TANDEM_CACHE=$WORK/peers-cache HERE=$WORK/peers-checkout
+  mkdir -p "$HERE/bench/peers"
+  echo 'one==1' >"$HERE/bench/peers/one.txt"
+  echo 'two==2' >"$HERE/bench/peers/two.txt"
+  make_peer() { mkdir -p "$1/bin" && printf '#!/bin/sh\n' >"$1/bin/python" && chmod +x "$1/bin/python"; }
+  expect list $'one       not installed: ./tandem bench peers install one\ntwo       not installed: ./tandem bench peers install two' \
+    "$(peers list)" || return
+  peers install two 2>/dev/null || return
+  expect list $'one       not installed: ./tandem bench peers install one\ntwo       installed' "$(peers list)" || return
+  local TANDEM_PEER_two=
+  export_peers
+  expect one '' "${TANDEM_PEER_one:-}" && [[ $TANDEM_PEER_two == "$TANDEM_CACHE"/venv-peer-two-*/bin/python ]]
+}
+
+a_peer_that_cannot_be_installed_says_what_to_do() {
+  local TANDEM_CACHE=$WORK/failing-cache HERE=$WORK/failing-checkout output status=0
+  mkdir -p "$HERE/bench/peers"
+  echo 'one==1' >"$HERE/bench/peers/one.txt"
+  make_peer() { return 1; }
+  output=$(peers install 2>&1) || status=$?
+  expect status 1 "$status" || return
+  [[ $output == *"packages of one"*"in reach"*"peers install one tries again"* ]] || expect output … "$output" || return
+  status=0
+  output=$(peers install three 2>&1) || status=$?
+  expect status 2 "$status" || return
+  [[ $output == *"no peer 'three'"*"Known: one."* ]] || expect output … "$output" || return
+  status=0
+  (peers nonsense) 2>/dev/null || status=$?
+  expect status 2 "$status"
+}
+
 no_host_name_is_written_anywhere() {
   local found
-  found=$(grep -rnE '(https?|ftp)://[a-z0-9]' "$CHECKOUT/tandem" "$CHECKOUT/packaging" "$CHECKOUT/.ci" || true)
+  found=$(grep -rnE '(https?|ftp)://[a-z0-9]' "$CHECKOUT/tandem" "$CHECKOUT/packaging" "$CHECKOUT/.ci" "$CHECKOUT/bench/peers" || true)
   expect addresses "" "$found"
 }
 

@@ -1,0 +1,21 @@
+#include "bench/kinds.h"
+
+#include "bench/generator_kinds.h"
+#include "bench/server_kinds.h"
+#include "bench/side_by_side.h"
+
+namespace tandem::bench {
+
+MeasurementKinds AllKinds() {
+  return {
+      {"generator_growth", ParseGeneratorGrowth},
+      {"generator_lag", ParseGeneratorLag},
+      {"generator_outstanding", ParseGeneratorOutstanding},
+      {"generator_rate", ParseGeneratorRate},
+      {"idle", ParseIdle},
+      {"side_by_side", ParseSideBySide},
+      {"start", ParseStart},
+  };
+}
+
+}  // namespace tandem::bench

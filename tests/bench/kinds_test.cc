@@ -1,0 +1,102 @@
+// The scenario files that are shipped, and what the kinds of measurement refuse.
+
+#include "bench/kinds.h"
+
+#include <filesystem>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <json/json.h>
+
+#include "bench/scenario.h"
+
+namespace tandem::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(ShippedScenarios, AreSoundAndKeepTheirTime) {
+  const fs::path bench = fs::path(TANDEM_SOURCE_DIR) / "bench";
+  const std::vector<fs::path> files = ScenarioFiles(bench / "scenarios");
+  ASSERT_GE(files.size(), 2U);
+  for (const fs::path& file : files) {
+    const auto scenario = ReadScenario(file, AllKinds());
+    ASSERT_TRUE(scenario) << scenario.error().message;
+    EXPECT_EQ(scenario->name, file.stem());
+    EXPECT_LE(scenario->full.minutes, 30) << file;
+    EXPECT_LE(scenario->quick.minutes, 3) << file;
+    for (const PeerSpec& peer : scenario->peers) {
+      const fs::path list = bench / "peers" / (peer.packages + ".txt");
+      EXPECT_TRUE(peer.packages.empty() || fs::exists(list)) << list;
+    }
+  }
+}
+
+// A scenario with this measurement, whose one row shows `of`.
+std::string ErrorOf(const std::string& fields, const std::string& of = "ready") {
+  const std::string text = R"({"name": "mine", "what": "a thing",
+    "full": {"minutes": 1, "rounds": 1, "warmup_s": 0, "window_s": 1},
+    "quick": {"minutes": 1, "rounds": 1, "warmup_s": 0, "window_s": 1},
+    "peers": [{"name": "null", "command": ["x", "{port}"], "ready": "/", "start_timeout_s": 1}],
+    "measurements": [{)" + fields +
+                           R"(, "rows": [{"metric": "m", "cell": "c", "of": ")" + of + R"(", "unit": "s"}]}]})";
+  const auto scenario = ParseScenario(text, AllKinds());
+  return scenario ? "no error" : scenario.error().message;
+}
+
+TEST(Kinds, TakeWhatTheirFieldsMayBe) {
+  EXPECT_EQ(ErrorOf(R"("kind": "start")"), "no error");
+  EXPECT_EQ(ErrorOf(R"("kind": "idle", "model": "tiny", "connections": 5)", "resident"), "no error");
+  EXPECT_EQ(ErrorOf(R"("kind": "side_by_side", "model": "tiny", "users": 2, "sides": [
+      {"name": "s", "from": "peer", "peer": "null", "protocol": "raw", "path": "/"}])",
+                    "s.p99"),
+            "no error");
+  EXPECT_EQ(ErrorOf(R"("kind": "generator_rate", "peer": "null", "start": 5)", "rate"), "no error");
+  EXPECT_EQ(ErrorOf(R"("kind": "generator_lag", "peer": "null", "rate": 5, "arrivals": "poisson")", "lag_p99"),
+            "no error");
+  EXPECT_EQ(ErrorOf(R"("kind": "generator_outstanding", "peer": "null", "rate": 5, "requests": 9)", "memory"),
+            "no error");
+  EXPECT_EQ(ErrorOf(R"("kind": "generator_growth", "peer": "null", "rate": 5, "early_s": 1, "late_s": 2)", "growth"),
+            "no error");
+}
+
+TEST(Kinds, SideBySideRefusesSidesThatMakeNoSense) {
+  const auto sides = [](const std::string& list) {
+    return ErrorOf(R"("kind": "side_by_side", "model": "tiny", "users": 1, "sides": [)" + list + "]", "s.p50");
+  };
+  const std::string place = "/measurements/0/sides";
+  EXPECT_EQ(sides(""), place + ": must list at least one side");
+  EXPECT_EQ(sides(R"({"name": "s", "from": "moon"})"),
+            place + "/0/from: must be one of bare, tandem, peer, loopback, json_decoding, not 'moon'");
+  EXPECT_EQ(sides(R"({"name": "s.t", "from": "bare"})"), place + "/0/name: must not hold a point");
+  EXPECT_EQ(sides(R"({"name": "s", "from": "bare", "protocol": "grpc"})"), place + "/0/protocol: is not known here");
+  EXPECT_EQ(sides(R"({"name": "s", "from": "tandem", "protocol": "raw"})"),
+            place + "/0/protocol: tandem does not speak raw bytes");
+  EXPECT_EQ(sides(R"({"name": "s", "from": "tandem", "protocol": "smoke"})"),
+            place + "/0/protocol: must be one of rest_binary, rest_json, grpc, raw, not 'smoke'");
+  EXPECT_EQ(sides(R"({"name": "s", "from": "peer", "peer": "nobody", "protocol": "grpc"})"),
+            place + "/0/peer: there is no peer 'nobody'; there is null");
+  EXPECT_EQ(sides(R"({"name": "s", "from": "peer", "peer": "null", "protocol": "raw", "path": "x"})"),
+            place + "/0/path: must be a path such as /infer, not 'x'");
+  EXPECT_EQ(sides(R"({"name": "s", "from": "loopback"})"), place + "/0/answer_bytes: is missing");
+  EXPECT_EQ(sides(R"({"name": "s", "from": "bare"}, {"name": "s", "from": "bare"})"),
+            place + "/1/name: there are two sides 's'");
+  EXPECT_EQ(sides(R"({"name": "t", "from": "json_decoding"})"),
+            "/measurements/0/rows/0: this measurement has no series 's.p50'; it has t.p50, t.speed");
+}
+
+TEST(Kinds, OthersRefuseParametersThatMakeNoSense) {
+  EXPECT_EQ(ErrorOf(R"("kind": "idle", "model": "tiny", "connections": 0)"),
+            "/measurements/0/connections: must be from 1 to 1e+06, not 0");
+  EXPECT_EQ(ErrorOf(R"("kind": "generator_rate", "peer": "nobody", "start": 5)"),
+            "/measurements/0/peer: there is no peer 'nobody'; there is null");
+  EXPECT_TRUE(ErrorOf(R"("kind": "generator_lag", "peer": "null", "arrivals": "sometimes")")
+                  .starts_with("/measurements/0/arrivals: "));
+  EXPECT_EQ(ErrorOf(R"("kind": "generator_lag", "peer": "null", "arrivals": "trace:x.csv")"),
+            "/measurements/0/arrivals: must be an open loop without a file, not 'trace:x.csv'");
+  EXPECT_EQ(ErrorOf(R"("kind": "generator_growth", "peer": "null", "rate": 5, "early_s": 3, "late_s": 2)"),
+            "/measurements/0/late_s: must be above early_s, 3, not 2");
+}
+
+}  // namespace
+}  // namespace tandem::bench
