@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstring>
 #include <format>
-#include <string_view>
 #include <utility>
 
 #include "api/base/half_float.h"

@@ -1,14 +1,11 @@
 #include "loadgen/grpc_describer.h"
 
-#include <format>
-
 #include <grpcpp/grpcpp.h>
 
 #include "api/wire/json_text.h"
 #include "api/wire/proto/inference.grpc.pb.h"
 #include "loadgen/grpc_channel.h"
 #include "loadgen/grpc_message.h"
-#include "loadgen/socket_address.h"
 
 namespace tandem::loadgen {
 namespace {

@@ -35,7 +35,7 @@ struct InferRequestOptions {
   InferForm form = InferForm::kBinary;
   bool binary_output = true;                                 // Ask for outputs in binary form.
   std::vector<std::string> outputs;                          // Empty: all.
-  std::optional<std::uint32_t> priority{};                   // Request parameter `priority`.
+  std::optional<std::uint32_t> priority;                     // Request parameter `priority`.
   std::vector<std::pair<std::string, std::string>> headers;  // Sent besides those that the request needs.
 };
 

@@ -18,7 +18,7 @@ namespace tandem::loadgen {
 // One model's part of a run. Only requests scheduled after the warm-up count.
 struct ModelReport {
   std::string model;
-  std::string name{};  // Of the load: the model, unless it was given one.
+  std::string name;  // Of the load: the model, unless it was given one.
   bool open_loop = true;
   std::optional<std::chrono::nanoseconds> slo;
   OutcomeCounts counts;

@@ -176,7 +176,8 @@ function latencyChart(model) {
           chart.append(svg("rect", {class: "mark rejected", x: at(i) - 2.5, y: T - 9, width: 5, height: 5, fill: "var(--rejected)"}));
         }
         if (t.failed[i] > 0) {
-          chart.append(svg("path", {class: "mark failed", d: `M${at(i) - 3} ${T - 1}l6 6m0 -6l-6 6`, stroke: "var(--failed)", "stroke-width": 1.8}));
+          chart.append(svg("path", {class: "mark failed", d: `M${at(i) - 3} ${T - 1}l6 6m0 -6l-6 6`, stroke: "var(--failed)",
+            "stroke-width": 1.8}));
         }
       }
     });
@@ -190,7 +191,8 @@ function outcomeChart(model) {
   const t = model.timeline;
   const totals = t.ok.map((_, i) => sum(outcomes.map(([name]) => t[name][i])));
   const yEnd = most(totals) / t.width_s * 1.1 || 1;
-  const label = "Requests per second by outcome. In all: " + outcomes.map(([name, text]) => `${count(model[name])} ${text}`).join(", ") + ".";
+  const all = outcomes.map(([name, text]) => `${count(model[name])} ${text}`).join(", ");
+  const label = `Requests per second by outcome. In all: ${all}.`;
   const chart = plot({name: "outcomes", label, xEnd: spanOf(model), yEnd, xUnit: "s", time: true, height: 170},
     ({chart, x, y}) => {
       for (let i = 0; i < t.ok.length; ++i) {
@@ -247,7 +249,7 @@ function distributionChart(model) {
         chart.append(line([[L, y(model.slo_ms)], [width - R, y(model.slo_ms)]], "slo", 1.3, {"stroke-dasharray": "7 5"}));
       }
     });
-  return card("Distribution: latency in ms that so many percent of the answers did not exceed", chart,
+  return card("Distribution of latency in ms, by the percent of answers that took no longer", chart,
     numbers(["percent", "ms"], () => points.map(([v, p]) => [String(p), ms(v)])));
 }
 function figures(model) {
@@ -263,7 +265,8 @@ function resultOf(model) {
 }
 function reasonOf(model) {
   if (model.wrong_answers > 0) {
-    return `${count(model.wrong_answers)} of ${count(model.checked)} answers that were compared are wrong; the first: ${model.first_wrong_answer}`;
+    return `${count(model.wrong_answers)} of ${count(model.checked)} answers that were compared are wrong; the first: ` +
+      model.first_wrong_answer;
   }
   return model.verdict ? model.verdict.text.replace(/^[A-Z]+: /, "") : "no SLO to judge by";
 }
@@ -289,13 +292,17 @@ function modelSection(model) {
 // ---------------------------------------------------------------- the whole run
 function verdictBanner() {
   const models = report.models, several = models.length > 1;
-  let text = several ? models.map(resultOf).filter(r => r === "pass").length + ` of ${models.length} loads pass.` : reasonOf(models[0]);
+  const passed = models.filter(model => resultOf(model) === "pass").length;
+  let text = several ? `${passed} of ${models.length} loads pass.` : reasonOf(models[0]);
   if (report.result === "none") text = "No SLO was given: there is nothing to judge.";
   const notes = report.problems.slice();
   if (report.partial) notes.push("the run was stopped before its time; this is what it had by then");
-  if (report.result === "invalid" && report.problems.length > 0) text = "The generator was itself the bottleneck: the figures are not the server's.";
-  if (report.result === "invalid" && report.problems.length === 0) text = "A run that was stopped is no verdict.";
-  return el("div", {class: "verdict " + report.result, role: "status"}, el("strong", {}, words[report.result]), el("span", {}, text),
+  if (report.result === "invalid") {
+    text = report.problems.length > 0 ? "The generator was itself the bottleneck: the figures are not the server's."
+      : "A run that was stopped is no verdict.";
+  }
+  return el("div", {class: "verdict " + report.result, role: "status"},
+    el("strong", {}, words[report.result]), el("span", {}, text),
     notes.length > 0 ? el("ul", {}, ...notes.map(note => el("li", {}, note))) : null);
 }
 function overview() {
@@ -353,7 +360,8 @@ function generatorCard() {
 
 document.title = `${words[report.result]}: ${report.models.map(model => model.name).join(", ")}`;
 page.append(el("h1", {}, "Load report: " + report.models.map(model => model.name).join(", ")),
-  el("p", {class: "sub"}, [report.date, report.url, report.server, number(report.measured_s, 1) + " s measured"].filter(Boolean).join(" · ")),
+  el("p", {class: "sub"},
+    [report.date, report.url, report.server, number(report.measured_s, 1) + " s measured"].filter(Boolean).join(" · ")),
   verdictBanner());
 if (report.models.length > 1) {
   const place = el("div", {});

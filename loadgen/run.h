@@ -38,17 +38,17 @@ struct ModelLoad {
   ArrivalSpec arrivals;
   std::optional<std::chrono::nanoseconds> slo;
   // For arrivals that name batch sizes: the request of each that occurs.
-  std::vector<SizedRequest> sizes{};
-  std::string name{};                   // Tells two loads on one model apart in reports; empty: the model.
-  std::uint32_t batch = 1;              // Of `request`; for the report.
-  std::optional<Expectation> expect{};  // Of every answer. Its requests must have keep_body set.
+  std::vector<SizedRequest> sizes;
+  std::string name;                   // Tells two loads on one model apart in reports; empty: the model.
+  std::uint32_t batch = 1;            // Of `request`; for the report.
+  std::optional<Expectation> expect;  // Of every answer. Its requests must have keep_body set.
 };
 
 struct LoadSpec {
   std::string host = "127.0.0.1";
   int port = 8000;
   Scheme scheme = Scheme::kHttp;  // All requests must be of its kind.
-  TlsClientOptions tls{};         // For https and grpcs.
+  TlsClientOptions tls;           // For https and grpcs.
   std::size_t channels = 1;       // Of gRPC.
   std::vector<ModelLoad> models;
   std::chrono::nanoseconds duration = std::chrono::seconds(10);  // Measured.
@@ -86,7 +86,7 @@ struct JudgedRequest {
   bool warmup = false;  // It was due in the warm-up and counts in no figure.
   Outcome outcome = Outcome::kOk;
   std::chrono::nanoseconds latency{0};
-  std::string_view reason{};  // Why it failed: "HTTP 500", "timed out", "wrong answer"; else empty.
+  std::string_view reason;  // Why it failed: "HTTP 500", "timed out", "wrong answer"; else empty.
 };
 
 // Called on the generator's thread: they must be short.

@@ -1,6 +1,9 @@
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include "loadgen/grpc_transport.h"
 #include "loadgen/http_transport.h"

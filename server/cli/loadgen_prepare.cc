@@ -58,7 +58,7 @@ class Preparation {
   Result<const loadgen::Trace*> TraceFile(const std::string& file);
   Result<Draft> MakeDraft(ModelOptions& model);
   Status TakeTrace(const ModelOptions& model, Draft& draft);
-  static Result<loadgen::Expectation> ReadExpected(const ExpectOptions& expect);
+  static Result<loadgen::Expectation> ReadExpected(const ExpectOptions& options);
   static Status CheckExpected(const ExpectOptions& options, const loadgen::Expectation& expect,
                               const ModelSignature& signature);
   Result<loadgen::ModelLoad> MakeLoad(const ModelOptions& model, Draft draft, const ModelSignature& signature);

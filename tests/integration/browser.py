@@ -11,7 +11,8 @@ import time
 from tandem_server import PATIENCE
 
 # TANDEM_ROOT is set where the environment's packages lie in another root.
-PROGRAM = os.environ.get("TANDEM_ROOT", "") + "/usr/lib/chromium/chromium-headless-shell"
+ROOT = os.environ.get("TANDEM_ROOT", "")
+PROGRAM = ROOT + "/usr/lib/chromium/chromium-headless-shell"
 
 
 class Browser:
@@ -27,6 +28,8 @@ class Browser:
         shell = f'exec 3<&{commands_in} 4>&{answers_out} {commands_in}<&- {answers_out}>&-; exec "$@"'
         # Sanitizers watch the program under test, not the browser.
         settings = {k: v for k, v in os.environ.items() if not k.endswith("SAN_OPTIONS") and k != "LD_PRELOAD"}
+        if ROOT:  # A library there names a folder of its own by a path that holds only inside.
+            settings["LD_LIBRARY_PATH"] = ":".join(map(str, pathlib.Path(ROOT).glob("usr/lib/*/pulseaudio")))
         self.log = open(pathlib.Path(self.folder.name) / "log", "wb")
         self.process = subprocess.Popen(["bash", "-c", shell, "browser", PROGRAM, *flags],
                                         pass_fds=(commands_in, answers_out),

@@ -2,12 +2,13 @@
 import http.server
 import json
 import re
+import signal
+import subprocess
 import threading
-import unittest
 
 import models
 from browser import Browser
-from tandem_server import TandemTest, tandem
+from tandem_server import BINARY, PATIENCE, TandemTest, tandem
 
 GENEROUS = ("--slo-ms", "20000")
 
@@ -82,7 +83,8 @@ class Page(TandemTest):
         return len(re.findall("[ML]", path))
 
     def check_text_of_plots(self):
-        labels = self.browser.value("[...document.querySelectorAll('svg')].map(e => e.getAttribute('role') + ' ' + e.getAttribute('aria-label'))")
+        labels = self.browser.value("[...document.querySelectorAll('svg')]"
+                                    ".map(e => e.getAttribute('role') + ' ' + e.getAttribute('aria-label'))")
         self.assertGreater(len(labels), 2)
         for label in labels:
             self.assertRegex(label, r"^img .{20,}")
@@ -175,6 +177,26 @@ class Page(TandemTest):
         self.check_text_of_plots()
         self.assertEqual(self.browser.complaints(), [])
 
+    def test_a_run_that_was_stopped_says_so(self):
+        page = self.folder / "report.html"
+        process = subprocess.Popen([
+            str(BINARY), "loadgen", "--model", "bias", "--rate", "100", "--duration", "600", "--warmup", "0", *GENEROUS, "--html",
+            str(page), "--url", f"http://{self.server.http}"
+        ],
+                                   stdout=subprocess.PIPE,
+                                   text=True)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(lambda: process.poll() is None and process.kill())
+        self.assertIn("/s", process.stdout.readline())
+        process.send_signal(signal.SIGINT)
+        self.assertIn("PARTIAL", process.stdout.read())
+        self.assertEqual(process.wait(PATIENCE), 3)
+        self.browser.open(page)
+        self.assertEqual(self.visible(".verdict strong"), "INVALID")
+        self.assertIn("stopped before its time", self.visible(".verdict"))
+        self.assertGreater(self.points("svg.latency path.p99"), 3)
+        self.assertEqual(self.browser.complaints(), [])
+
     def test_a_run_without_requests_is_shown_too(self):
         trace = self.folder / "late.csv"
         trace.write_text("time_s,model,size\n100,bias,1\n")
@@ -184,7 +206,3 @@ class Page(TandemTest):
         self.assertEqual(self.visible(".verdict strong"), "NO VERDICT")
         self.assertIn("No request was due", self.visible("#model"))
         self.assertEqual(self.browser.complaints(), [])
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -1,11 +1,12 @@
 """The load generator over every transport: REST and gRPC, plain and TLS, with a token."""
 import json
+import subprocess
 
 import numpy as np
 
 import models
 from certificates import Certificates
-from tandem_server import TandemTest, tandem
+from tandem_server import BINARY, PATIENCE, TandemTest, tandem
 
 
 class Transports(TandemTest):
@@ -114,6 +115,24 @@ class Transports(TandemTest):
             report, _ = self.run_load(url, "--model", "bias", *trust, *own)
             self.assertEqual(report["models"][0]["ok"], 50, url)
             self.run_load(url, "--model", "bias", *trust, codes=(1, ))
+
+    def test_a_server_that_dies_fails_the_run_over_grpc_too(self):
+        self.serve()
+        process = subprocess.Popen([
+            str(BINARY), "loadgen", "--model", "bias", "--rate", "100", "--duration", "3", "--slo-ms", "20000", "--url",
+            f"grpc://{self.server.grpc}"
+        ],
+                                   stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT,
+                                   text=True)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(lambda: process.poll() is None and process.kill())
+        self.assertIn("/s", process.stdout.readline())
+        self.server.process.kill()
+        output = process.stdout.read()
+        # On a machine that is busy itself the run is invalid; the server has failed it all the same.
+        self.assertIn(process.wait(PATIENCE), (1, 3), output)
+        self.assertRegex(output, r"FAIL: \d+ of")
 
     def test_what_grpc_does_not_have_is_told(self):
         self.serve()

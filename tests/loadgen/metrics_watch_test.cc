@@ -27,13 +27,15 @@ void Until(Condition condition) {
 
 TEST(ReadServerMetrics, AsksWithTheTokenAndReadsTheAnswer) {
   std::string asked;
-  ScriptedServer server([&](int, const std::string& request) {
-    asked = request;
-    return ScriptedReply::Ok("nv_inference_request_success{model=\"a\"} 3\n");
-  });
-  const auto metrics = ReadServerMetrics(At(server), 60s);
-  ASSERT_TRUE(metrics) << metrics.error().message;
-  EXPECT_EQ(metrics->models.at("a").requests, 3);
+  {
+    ScriptedServer server([&](int, const std::string& request) {
+      asked = request;
+      return ScriptedReply::Ok("nv_inference_request_success{model=\"a\"} 3\n");
+    });
+    const auto metrics = ReadServerMetrics(At(server), 60s);
+    ASSERT_TRUE(metrics) << metrics.error().message;
+    EXPECT_EQ(metrics->models.at("a").requests, 3);
+  }
   EXPECT_NE(asked.find("GET /metrics HTTP/1.1"), std::string::npos);
   EXPECT_NE(asked.find("Authorization: Bearer secret"), std::string::npos);
 }
