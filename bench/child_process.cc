@@ -1,7 +1,9 @@
 #include "bench/child_process.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <format>
 #include <fstream>
 #include <iterator>
 #include <sstream>
@@ -55,11 +57,10 @@ std::vector<std::string> MergedEnvironment(const std::vector<std::pair<std::stri
   std::vector<std::string> merged;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text = *entry;
-    bool replaced = false;
-    for (const auto& [name, value] : added) replaced = replaced || text.starts_with(name + "=");
-    if (!replaced) merged.emplace_back(text);
+    const std::string_view name = text.substr(0, text.find('='));
+    if (!std::ranges::contains(added, name, &std::pair<std::string, std::string>::first)) merged.emplace_back(text);
   }
-  for (const auto& [name, value] : added) merged.push_back(name + "=" + value);
+  for (const auto& [name, value] : added) merged.push_back(std::format("{}={}", name, value));
   return merged;
 }
 

@@ -18,7 +18,7 @@ fs::path RepositoryOf(const BenchContext& context, const std::string& model) {
 }
 
 Result<fs::path> SourceOf(const BenchContext& context, const std::string& model) {
-  const fs::path source = model == "squeezenet" ? context.squeezenet : context.folder / model;
+  fs::path source = model == "squeezenet" ? context.squeezenet : context.folder / model;
   if (fs::is_regular_file(source)) return source;
   const char* const advice = model == "squeezenet" ? "it comes with Debian's libonnx-testdata" : "is the path right?";
   return Fail(ErrorCode::kNotFound, "the model '{}' is not there; {}", source.string(), advice);
@@ -36,7 +36,7 @@ std::string ModelName(const std::string& model) {
 }
 
 Result<fs::path> ModelFile(const BenchContext& context, const std::string& model) {
-  const fs::path file = RepositoryOf(context, model) / ModelName(model) / "1" / "model.onnx";
+  fs::path file = RepositoryOf(context, model) / ModelName(model) / "1" / "model.onnx";
   try {
     if (fs::exists(file)) return file;
     if (model == "tiny") {

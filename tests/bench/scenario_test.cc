@@ -1,5 +1,6 @@
 #include "bench/scenario.h"
 
+#include <format>
 #include <fstream>
 #include <map>
 #include <string>
@@ -91,7 +92,7 @@ TEST(Scenario, EveryFieldThatMustBeThereIsMissedWithItsPlace) {
     if (place.starts_with("/measurements/0")) object = &json["measurements"][0];
     if (place.ends_with("/rows/0")) object = &json["measurements"][0]["rows"][0];
     object->removeMember(name);
-    EXPECT_EQ(ErrorOf(json), place + "/" + name + ": is missing");
+    EXPECT_EQ(ErrorOf(json), std::format("{}/{}: is missing", place, name));
   }
 }
 
