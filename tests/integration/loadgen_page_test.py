@@ -194,7 +194,7 @@ class Page(TandemTest):
         self.browser.open(page)
         self.assertEqual(self.visible(".verdict strong"), "INVALID")
         self.assertIn("stopped before its time", self.visible(".verdict"))
-        self.assertGreater(self.points("svg.latency path.p99"), 3)
+        self.assertGreater(self.points("svg.latency path.p99"), 0)
         self.assertEqual(self.browser.complaints(), [])
 
     def test_a_run_without_requests_is_shown_too(self):
