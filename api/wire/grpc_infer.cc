@@ -170,9 +170,9 @@ Status EncodeGrpcInfer(const InferResponse& response, std::span<const RequestedO
     const SharedRange& shared = *requested[i].shared;
     auto& parameters = *output.mutable_parameters();
     parameters["shared_memory_region"].set_string_param(shared.region);
-    if (shared.offset > 0) parameters["shared_memory_offset"].set_uint64_param(shared.offset);
+    if (shared.offset > 0) parameters["shared_memory_offset"].set_int64_param(static_cast<std::int64_t>(shared.offset));
     const std::uint64_t size = tensor.data.size() > 0 ? tensor.data.size() : shared.byte_size;
-    parameters["shared_memory_byte_size"].set_uint64_param(size);
+    parameters["shared_memory_byte_size"].set_int64_param(static_cast<std::int64_t>(size));
     message.add_raw_output_contents();
   }
   return {};

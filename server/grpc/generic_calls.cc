@@ -75,6 +75,13 @@ class GenericCalls::TakenCall final : public Call {
     return std::chrono::seconds(left.tv_sec) + std::chrono::nanoseconds(left.tv_nsec);
   }
 
+  // As HTTP/2 counts it: names, values and 32 bytes for each pair.
+  std::size_t MetadataSize() const {
+    std::size_t size = 0;
+    for (const auto& [name, value] : context_.client_metadata()) size += name.size() + value.size() + 32;
+    return size;
+  }
+
   MonotonicTime MessageTime() const override { return message_time_; }
 
   void Pack(grpc_compression_algorithm algorithm) override { context_.set_compression_algorithm(algorithm); }
@@ -282,6 +289,9 @@ void GenericCalls::WaitUntilNone() {
 Result<std::shared_ptr<CallHandler>> GenericCalls::MakeHandler(TakenCall& call) {
   return Guarded([&]() -> Result<std::shared_ptr<CallHandler>> {
     TANDEM_TRY(CheckRoom());
+    if (const std::size_t size = call.MetadataSize(), most = parts_.options.max_metadata_bytes; size > most) {
+      return Fail(ErrorCode::kTooLarge, "the call's metadata has {} bytes; at most {} are taken", size, most);
+    }
     const std::string& method = call.context_.method();
     const auto found = routes_.find(method);
     if (found == routes_.end()) {

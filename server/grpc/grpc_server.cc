@@ -24,6 +24,8 @@
 #include "server/grpc/connection_acceptor.h"
 #include "server/grpc/front_end_parts.h"
 #include "server/grpc/generic_calls.h"
+#include "server/grpc/guarded_reads.h"
+#include "server/grpc/header_guard.h"
 #include "server/grpc/health_routes.h"
 #include "server/grpc/inference_routes.h"
 #include "server/grpc/reflection_routes.h"
@@ -97,6 +99,8 @@ void SetLimits(const GrpcOptions& options, grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                              Milliseconds(options.min_client_ping_interval));
+  // gRPC ends the whole connection over it, so calls are refused before (GenericCalls::MakeHandler).
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, static_cast<int>(2 * kMaxHeaderBlock));
   // Messages are unpacked in raw_message.cc, within max_message_bytes.
   builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   grpc::ResourceQuota quota("tandem");
@@ -163,7 +167,8 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::Start(GrpcOptions options, Serve
     parts->calls.TakeCallsOn(*loop);
     loop->Start();
   }
-  parts->acceptor->Start([connections = parts->connections.get()](int fd) {
+  parts->acceptor->Start([connections = parts->connections.get(), tls = chosen.tls.has_value()](int fd) {
+    if (!tls) GuardReads(fd);
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
     connection.fd = fd;
     connections->HandleNewConnection(&connection);

@@ -22,6 +22,17 @@ bool IsHostChar(char c) {
   return IsDigit(c) || IsAlpha(c) || std::string_view("-._~!$&'()*+,;=%[]:").contains(c);
 }
 
+// RFC 3986, 3.2: a host and maybe a port.
+bool IsAuthority(std::string_view text) {
+  if (!std::ranges::all_of(text, IsHostChar)) return false;
+  const std::size_t address_end = text.starts_with('[') ? text.find(']') : 0;
+  if (address_end == std::string_view::npos) return false;
+  const std::size_t colon = text.find(':', address_end);
+  if (colon == std::string_view::npos) return true;
+  const std::string_view port = text.substr(colon + 1);
+  return port.size() <= 5 && std::ranges::all_of(port, IsDigit);
+}
+
 // Fields that have one meaning only when they occur once: two of them are an attempt to be read two ways.
 constexpr std::array<std::string_view, 8> kSingletons = {"host",
                                                          "content-length",
@@ -110,7 +121,7 @@ HeadReader::Outcome HeadReader::OnTarget(std::string_view target) {
     if (!EqualsIgnoringCase(rest.substr(0, scheme.size()), scheme)) continue;
     rest.remove_prefix(scheme.size());
     const std::string_view authority = rest.substr(0, rest.find_first_of("/?"));
-    if (authority.empty() || !std::ranges::all_of(authority, IsHostChar)) {
+    if (authority.empty() || !IsAuthority(authority)) {
       return Refuse(400, "request target {} has no valid host", Quoted(target));
     }
     rest.remove_prefix(authority.size());
@@ -161,7 +172,7 @@ HeadReader::Outcome HeadReader::CheckOnlyOnce() const {
 HeadReader::Outcome HeadReader::CheckHost() const {
   if (head_.minor_version_ == 1 && !head_.HasHeader("host")) return Refuse(400, "header 'host' is missing");
   const std::string_view host = head_.Header("host");
-  if (!std::ranges::all_of(host, IsHostChar)) return Refuse(400, "header 'host' is {}", Quoted(host));
+  if (!IsAuthority(host)) return Refuse(400, "header 'host' is {}", Quoted(host));
   return {};
 }
 

@@ -1,6 +1,7 @@
 """The same over gRPC: messages that are wrong, bytes that are no messages, calls that are given up."""
 import os
 import socket
+import ssl
 import struct
 import threading
 import time
@@ -297,6 +298,67 @@ class WrongMessages(GrpcHostileTest):
         self.assertRefused(infer(),
                            code={TOO_LARGE, grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.INTERNAL},
                            metadata=[(f"a{i}", "b" * 100) for i in range(5000)])
+
+
+class LongHeaders(GrpcHostileTest):
+    """Blocks of header fields that do not end, or hold far more than any call needs."""
+    def connect(self):
+        sock = socket.create_connection(("127.0.0.1", self.server.grpc_port), timeout=PATIENCE)
+        self.addCleanup(sock.close)
+        return sock
+
+    @staticmethod
+    def begun(size):
+        """A field whose value of 2,000,000 bytes has come as far as that."""
+        block = b"\x00\x03x-a\x7f\x81\x89\x7a" + b"a" * size
+        parts = [block[at:at + 16384] for at in range(0, len(block), 16384)]
+        return PREFACE + frame(4, 0, 0) + frame(1, 0, 1, parts[0]) + b"".join(frame(9, 0, 1, part) for part in parts[1:])
+
+    @staticmethod
+    def is_cut_off(sock):
+        try:
+            while sock.recv(65536):
+                pass
+        except (ConnectionError, ssl.SSLError):
+            pass
+        return True
+
+    def test_a_block_that_does_not_end_is_cut_off_and_takes_no_memory(self):
+        before = self.server.resident_bytes()
+        socks = []
+        for _ in range(50):
+            sock = self.connect()
+            try:
+                sock.sendall(self.begun(1_000_000))
+            except ConnectionError:
+                pass
+            socks.append(sock)
+        for sock in socks:
+            self.assertTrue(self.is_cut_off(sock))
+        self.assertLess(self.server.resident_bytes() - before, 24 << 20)
+        self.assertWell()
+
+    def test_a_long_block_takes_no_time(self):
+        used = self.server.cpu_seconds()
+        sock = self.connect()
+        try:
+            sock.sendall(self.begun(1_900_000))
+        except ConnectionError:
+            pass
+        self.assertTrue(self.is_cut_off(sock))
+        self.assertLess(self.server.cpu_seconds() - used, 0.5)
+        self.assertWell()
+
+    def test_too_much_metadata_fails_its_call_alone(self):
+        message = service_pb2.ModelInferRequest(model_name="slow")
+        message.inputs.add(name="x", datatype="FP32", shape=[1, 256])
+        message.inputs.add(name="steps", datatype="INT64", shape=[1])
+        message.raw_input_contents.extend([bytes(1024), struct.pack("<q", 20_000)])
+        for size in (9_000, 20_000):
+            innocent = self.stub.ModelInfer.future(message, timeout=PATIENCE)
+            self.assertRefused(infer(), "metadata", "8192", code=TOO_LARGE, metadata=[("x-a", "a" * size)])
+            self.assertEqual(len(innocent.result().outputs), 1)
+            self.assertWell()
 
 
 class GivenUp(GrpcHostileTest):

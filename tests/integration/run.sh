@@ -35,8 +35,14 @@ fetched() {
   provide "$@" || die "the packages could not be fetched; is PyPI (or PIP_INDEX_URL) in reach?"
 }
 
-# modules_like BEGINNING: the test modules that begin so, one a line.
-modules_like() { (cd "$HERE" && find . -maxdepth 1 -name "$1*_test.py" | sed 's/^\.\///; s/\.py$//' | sort); }
+# modules_like BEGINNING: the test module of that name, or all that begin so, one a line.
+modules_like() {
+  if [[ -n $1 && -e $HERE/$1_test.py ]]; then
+    printf '%s\n' "$1_test"
+    return
+  fi
+  (cd "$HERE" && find . -maxdepth 1 -name "$1*_test.py" | sed 's/^\.\///; s/\.py$//' | sort)
+}
 
 modules=() options=()
 while (($# > 0)); do

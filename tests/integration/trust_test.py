@@ -10,6 +10,7 @@ from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 import models
 from certificates import Certificates
+from hostile_grpc_test import LongHeaders
 from raw_http import GOOD_BODY
 from tandem_server import PATIENCE, TandemTest, tandem, until
 
@@ -75,6 +76,23 @@ class Tls(TrustTest):
                                                          root_certificates=str(self.certificates["ca.pem"]))
         self.assertTrue(client.is_server_ready())
         client.close()
+
+    def test_long_headers_are_cut_off_under_tls_too(self):
+        server = self.start(self.repository, *self.tls_flags, tls=True)
+        context = self.certificates.context()
+        context.set_alpn_protocols(["h2"])
+        before = server.resident_bytes()
+        for _ in range(10):
+            with socket.create_connection(("localhost", server.grpc_port), timeout=PATIENCE) as plain:
+                with context.wrap_socket(plain, server_hostname="localhost") as client:
+                    try:
+                        client.sendall(LongHeaders.begun(1_000_000))
+                    except OSError:
+                        pass
+                    self.assertTrue(LongHeaders.is_cut_off(client))
+        self.assertLess(server.resident_bytes() - before, 24 << 20)
+        answer = self.channel(server).ServerLive(service_pb2.ServerLiveRequest(), timeout=PATIENCE)
+        self.assertTrue(answer.live)
 
     def test_what_is_no_tls_is_let_go(self):
         server = self.start(self.repository, *self.tls_flags, "--header-timeout-secs", "0.5", tls=True)

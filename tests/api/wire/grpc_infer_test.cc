@@ -243,8 +243,8 @@ TEST(GrpcInferEncode, AnswersEveryOutputInRawForm) {
   EXPECT_THAT(message.outputs(0).shape(), ElementsAre(2, 2));
   EXPECT_THAT(message.raw_output_contents(), ElementsAre("\x01\x02\x03\x04", ""));
   EXPECT_EQ(message.outputs(1).parameters().at("shared_memory_region").string_param(), "r");
-  EXPECT_EQ(message.outputs(1).parameters().at("shared_memory_offset").uint64_param(), 8U);
-  EXPECT_EQ(message.outputs(1).parameters().at("shared_memory_byte_size").uint64_param(), 4U);
+  EXPECT_EQ(message.outputs(1).parameters().at("shared_memory_offset").int64_param(), 8);
+  EXPECT_EQ(message.outputs(1).parameters().at("shared_memory_byte_size").int64_param(), 4);
 }
 
 }  // namespace

@@ -119,7 +119,9 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         Case{"GET / HTTP/1.1\r\n\r\n", 400}, Case{Get("Host: x\r\n"), 400}, Case{Get("hOST: y\r\n"), 400},
         Case{"GET / HTTP/1.0\r\nHost: x\r\nHost: x\r\n\r\n", 400}, Case{"GET / HTTP/1.1\r\nHost: a/b\r\n\r\n", 400},
-        Case{"GET / HTTP/1.1\r\nHost: a b\r\n\r\n", 400}, Case{Get("A : b\r\n"), 400}, Case{Get("A\t: b\r\n"), 400},
+        Case{"GET / HTTP/1.1\r\nHost: a b\r\n\r\n", 400}, Case{"GET / HTTP/1.1\r\nHost: a:99999x\r\n\r\n", 400},
+        Case{"GET / HTTP/1.1\r\nHost: a:123456\r\n\r\n", 400}, Case{"GET / HTTP/1.1\r\nHost: [::1\r\n\r\n", 400},
+        Case{Get("A : b\r\n"), 400}, Case{Get("A\t: b\r\n"), 400},
         Case{Get(" A: b\r\n"), 400}, Case{Get("A: b\r\n c\r\n"), 400}, Case{Get("A: b\r\n\tc\r\n"), 400},
         Case{Get("A\r\n"), 400}, Case{Get(": b\r\n"), 400}, Case{Get("A(: b\r\n"), 400},
         Case{Get("\xc3\xa4: b\r\n"), 400}, Case{Get("A: b\nB: c\r\n"), 400}, Case{Get("A: b\rB: c\r\n"), 400},
@@ -171,6 +173,7 @@ TEST(RequestParser, ReadsARequestWithoutBody) {
   EXPECT_EQ(ReadEveryWay(Get("")).requests, Requests{"GET / []"});
   EXPECT_EQ(ReadEveryWay("\r\n" + Get("")).requests, Requests{"GET / []"});
   EXPECT_EQ(ReadEveryWay("POST /a?b=c HTTP/1.1\r\nHost:\r\n\r\n").requests, Requests{"POST /a []"});
+  EXPECT_EQ(ReadEveryWay("POST /a HTTP/1.1\r\nHost: [::1]:8000\r\n\r\n").requests, Requests{"POST /a []"});
   EXPECT_EQ(ReadEveryWay("OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n").requests, Requests{"OPTIONS * []"});
 }
 
