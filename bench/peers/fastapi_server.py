@@ -1,13 +1,16 @@
-"""A model behind FastAPI, as a peer of `tandem bench`: python fastapi_server.py --port P --model NAME --file F --threads N
+"""A model behind FastAPI, as a peer of `tandem bench`:
+python fastapi_server.py --port P --model NAME --file F --threads N --workers N
 
 As fast as this stack goes without leaving it: uvloop and httptools, no access log, the run on the event loop (a thread
-pool costs more than a small run takes), orjson, bytes straight into and out of numpy. One process: with two cores, of
-which the client needs some, a second one gains little and shares the cores of a large run.
+pool costs more than a small run takes), orjson, bytes straight into and out of numpy, and several processes that take
+connections from one socket, since one Python has one core.
 
 POST /infer                    the bytes of the input, FP32, for the bytes of the first output: the least that is possible
 POST /v2/models/NAME/infer     the Open Inference Protocol with binary tensors
 """
 import argparse
+import os
+import socket
 
 import numpy
 import onnxruntime
@@ -74,16 +77,21 @@ def main():
     parser.add_argument("--model", required=True)
     parser.add_argument("--file", required=True)
     parser.add_argument("--threads", type=int, required=True)
+    parser.add_argument("--workers", type=int, required=True)
     arguments = parser.parse_args()
+    listener = socket.create_server(("127.0.0.1", arguments.port), backlog=1024)
+    for _ in range(arguments.workers - 1):
+        if os.fork() == 0:
+            break
+    # Each process has a session of its own: its threads do not outlive a fork.
     app = make_app(load(arguments.file, arguments.threads), arguments.model)
-    uvicorn.run(app,
-                host="127.0.0.1",
-                port=arguments.port,
-                loop="uvloop",
-                http="httptools",
-                access_log=False,
-                log_level="warning",
-                lifespan="off")
+    config = uvicorn.Config(app,
+                            loop="uvloop",
+                            http="httptools",
+                            access_log=False,
+                            log_level="warning",
+                            lifespan="off")
+    uvicorn.Server(config).run(sockets=[listener])
 
 
 if __name__ == "__main__":
