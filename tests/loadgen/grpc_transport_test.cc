@@ -1,11 +1,13 @@
 #include "loadgen/grpc_transport.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -129,9 +131,11 @@ Tensor Floats(const std::vector<float>& values) {
 }
 
 TEST(GrpcTransport, TellsTheServerAllThatTheRequestSays) {
+  Mutex mu;
   inference::ModelInferRequest seen;
   std::multimap<std::string, std::string> metadata;
   ScriptedGrpcServer server([&](const auto& context, const auto& request, auto&) {
+    MutexLock lock(mu);
     seen = request;
     for (const auto& [name, value] : context.client_metadata()) {
       metadata.emplace(std::string(name.data(), name.size()), std::string(value.data(), value.size()));
@@ -147,6 +151,7 @@ TEST(GrpcTransport, TellsTheServerAllThatTheRequestSays) {
                                         .priority = 2,
                                         .metadata = {{"authorization", "Bearer t"}, {"x-slo-ms", "12.5"}}});
   EXPECT_EQ(SendAll(*transport, 1).front().status, 200);
+  MutexLock lock(mu);
   EXPECT_EQ(seen.model_name(), "m");
   EXPECT_EQ(seen.model_version(), "3");
   ASSERT_EQ(seen.inputs_size(), 1);
@@ -178,8 +183,8 @@ TEST(GrpcTransport, KeepsTheAnswerWhenAskedTo) {
 }
 
 TEST(GrpcTransport, WhatTheServerSaysStandsAsItsHttpStatus) {
-  grpc::StatusCode code = grpc::StatusCode::OK;
-  ScriptedGrpcServer server([&](const auto&, const auto&, auto&) { return grpc::Status(code, "so be it"); });
+  std::atomic<grpc::StatusCode> code = grpc::StatusCode::OK;
+  ScriptedGrpcServer server([&](const auto&, const auto&, auto&) { return grpc::Status(code.load(), "so be it"); });
   const auto transport = Connect({.port = server.port()});
   for (const auto& [given, status] : std::vector<std::pair<grpc::StatusCode, int>>{
            {grpc::StatusCode::INVALID_ARGUMENT, 400},
@@ -258,6 +263,7 @@ TEST(GrpcTransport, EveryChannelIsAConnection) {
   });
   const auto transport = Connect({.port = server.port(), .channels = 3});
   SendAll(*transport, 9);
+  MutexLock lock(mu);
   EXPECT_EQ(std::set(peers.begin(), peers.end()).size(), 3U);
   for (const std::string& peer : peers) EXPECT_EQ(peers.count(peer), 3U);
 }
