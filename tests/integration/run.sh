@@ -49,7 +49,8 @@ while (($# > 0)); do
   case $1 in
     -k) options+=("$1" "${2:?-k needs a pattern}") && shift ;;
     *)
-      found=$(modules_like "${1%_test}")
+      # The whole name of one is not also the beginning of others.
+      if [[ -e $HERE/$1.py ]]; then found=$1; else found=$(modules_like "${1%_test}"); fi
       [[ -n $found ]] || die "no module is called $1, or begins so"
       mapfile -t -O "${#modules[@]}" modules <<<"$found"
       ;;
