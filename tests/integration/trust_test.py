@@ -8,9 +8,9 @@ import tritonclient.grpc
 import tritonclient.http
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
+import hostile_grpc_test
 import models
 from certificates import Certificates
-from hostile_grpc_test import LongHeaders
 from raw_http import GOOD_BODY
 from tandem_server import PATIENCE, TandemTest, tandem, until
 
@@ -86,10 +86,10 @@ class Tls(TrustTest):
             with socket.create_connection(("localhost", server.grpc_port), timeout=PATIENCE) as plain:
                 with context.wrap_socket(plain, server_hostname="localhost") as client:
                     try:
-                        client.sendall(LongHeaders.begun(1_000_000))
+                        client.sendall(hostile_grpc_test.LongHeaders.begun(1_000_000))
                     except OSError:
                         pass
-                    self.assertTrue(LongHeaders.is_cut_off(client))
+                    self.assertTrue(hostile_grpc_test.LongHeaders.is_cut_off(client))
         self.assertLess(server.resident_bytes() - before, 24 << 20)
         answer = self.channel(server).ServerLive(service_pb2.ServerLiveRequest(), timeout=PATIENCE)
         self.assertTrue(answer.live)
