@@ -40,7 +40,7 @@ struct ModelReport {
 struct GeneratorHealth {
   LatencyHistogram send_lag;  // From scheduled to submitted; open loops only.
   std::uint64_t queued = 0;   // Requests that found no free connection.
-  double cpu_share = 0;       // Of the generator's thread: 1 is a whole core.
+  double cpu_share = 0;       // Of the generator's busiest thread: 1 is a whole core.
   LatencyHistogram check;     // What it took to compare one answer; part of the lag of what was due meanwhile.
 };
 

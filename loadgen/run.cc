@@ -167,6 +167,7 @@ void LoadRun::Advance(Stream& stream) {
 LoadReport LoadRun::Run() {
   const PreciseSleep precise;
   const nanoseconds cpu_before = ThreadCpuTime();
+  const nanoseconds own_cpu_before = transport_.OwnCpuTime();
   start_ = clock_.Now();
   nanoseconds now{0};
   std::vector<RequestRecord> finished;
@@ -183,8 +184,10 @@ LoadReport LoadRun::Run() {
   report_.start = start_ + spec_.warmup;
   report_.partial = took < end_ || transport_.outstanding() > 0;
   report_.measured = std::clamp(took - spec_.warmup, nanoseconds(0), spec_.duration);
-  const auto cpu = static_cast<double>((ThreadCpuTime() - cpu_before).count());
-  report_.health.cpu_share = cpu / static_cast<double>(std::max<std::int64_t>(took.count(), 1));
+  // Whichever thread is busier would be the bottleneck.
+  const nanoseconds cpu = std::max(ThreadCpuTime() - cpu_before, transport_.OwnCpuTime() - own_cpu_before);
+  report_.health.cpu_share =
+      static_cast<double>(cpu.count()) / static_cast<double>(std::max<std::int64_t>(took.count(), 1));
   FinishRates(report_.measured);
   return std::move(report_);
 }
