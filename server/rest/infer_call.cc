@@ -216,8 +216,8 @@ void Infer(ServerCore& core, std::size_t max_body, const Call& call) {
 void AddInferRoutes(ServerCore& core, std::size_t max_body, std::vector<Route>& routes) {
   const Handler infer = [c = &core, max_body](const Call& call) { Infer(*c, max_body, call); };
   routes.insert(routes.end(), {
-                                  {Method::kPost, "/v2/models/{model}/infer", infer, max_body},
-                                  {Method::kPost, "/v2/models/{model}/versions/{version}/infer", infer, max_body},
+                                  {Method::kPost, "/v2/models/{model}/infer", infer, max_body, true},
+                                  {Method::kPost, "/v2/models/{model}/versions/{version}/infer", infer, max_body, true},
                               });
 }
 

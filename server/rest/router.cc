@@ -38,6 +38,20 @@ http::Response TooLarge(std::uint64_t size, std::size_t most) {
   return http::ErrorResponse(413, std::format("the body has {} bytes; this call takes at most {}", size, most));
 }
 
+// Whether the body is packed in any way.
+bool IsPacked(const http::RequestHead& head) {
+  const std::string_view encoding = head.Header("content-encoding");
+  return !encoding.empty() && !http::EqualsIgnoringCase(encoding, "identity");
+}
+
+http::Response NotUnpacked(const http::RequestHead& head) {
+  const std::string encoding = Excerpt(head.Header("content-encoding"));
+  http::Response refusal =
+      http::ErrorResponse(415, std::format("Content-Encoding is '{}'; only inference takes packed bodies", encoding));
+  refusal.headers.emplace_back("Accept-Encoding", "identity");
+  return refusal;
+}
+
 }  // namespace
 
 Router::Router(std::vector<Route> routes) : routes_(std::move(routes)) {
@@ -85,6 +99,9 @@ void Router::Dispatch(std::shared_ptr<http::Exchange> exchange) const {
   const Route& route = routes_[*found];
   if (request.body.size() > route.max_body) {
     return exchange->Respond(TooLarge(request.body.size(), route.max_body));
+  }
+  if (!route.unpacks && request.body.size() > 0 && IsPacked(request.head)) {
+    return exchange->Respond(NotUnpacked(request.head));
   }
   Call call{.exchange = std::move(exchange), .variables = {}};
   for (std::size_t i = 0; i < path->size(); ++i) {

@@ -31,6 +31,7 @@ struct Route {
   std::string pattern;
   Handler handler;
   std::size_t max_body = kMaxControlBody;
+  bool unpacks = false;  // It takes bodies that are packed.
 };
 
 // Finds the handler of a request. Immutable after construction; thread-safe.
@@ -39,7 +40,7 @@ class Router {
   explicit Router(std::vector<Route> routes);
 
   // Calls the handler, or answers: 400 for a malformed path, 404 for an unknown one, 405 with Allow for another method,
-  // 413 for a body that the call does not take.
+  // 413 for a body that the call does not take, 415 for one that is packed where it must not be.
   void Dispatch(std::shared_ptr<http::Exchange> exchange) const;
 
   // Refuses a body that the head says is too large for its call; nullopt lets it come.

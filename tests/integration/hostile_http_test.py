@@ -243,6 +243,11 @@ class Bodies(HostileTest):
                 self.assertRefused(answer, status={400, 413}, label=coding)
             self.assertLess(self.server.cpu_seconds() - used, 20)
             self.assertLess(self.server.resident_bytes() - before, 600 << 20)
+        index = "/v2/repository/index"
+        for coding, body in (("gzip", gzip.compress(b"{}")), ("br", b"{}")):
+            answer = self.send(request(body, index, headers=[("Content-Encoding", coding)]))
+            self.assertRefused(answer, coding, status=415)
+        self.assertEqual(self.send(request(b"{}", index, headers=[("Content-Encoding", "identity")])).status, 200)
         twice = gzip.compress(gzip.compress(bytes(1 << 24)))
         self.assertRefused(self.send(request(twice, headers=[("Content-Encoding", "gzip")])), status=400)
         self.assertRefused(self.send(request(twice, headers=[("Content-Encoding", "gzip, gzip")])),
