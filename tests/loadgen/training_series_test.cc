@@ -70,7 +70,9 @@ TEST(TrainingSeries, MemoryIsBoundedAndTheWholeTimeIsKept) {
   EXPECT_LE(series.times().size(), TrainingSeries::kMaxReadings);
   EXPECT_GE(series.times().size(), TrainingSeries::kMaxReadings / 4);
   EXPECT_GE(series.times().back(), kStart + kSeconds * 9 / 10 * 1s);
-  for (const auto& span : series.Jobs()[0].spans) EXPECT_DOUBLE_EQ(span.iterations_per_s, 1);
+  const auto jobs = series.Jobs();
+  ASSERT_FALSE(jobs[0].spans.empty());
+  for (const auto& span : jobs[0].spans) EXPECT_DOUBLE_EQ(span.iterations_per_s, 1);
   std::map<std::string, TrainingCounters> many;
   for (int i = 0; i < 1000; ++i) many[std::to_string(i)] = {.iterations = 1, .held_s = {}};
   series.Add(kStart + (kSeconds + 100) * 1s, many);
