@@ -5,8 +5,8 @@
 
 namespace tandem {
 
-// Names the calling thread for `top -H`, debuggers and traces; the system keeps 15 bytes. Threads that it makes and that
-// do not name themselves inherit the name.
+// Names the calling thread for `top -H`, debuggers and traces; the system keeps 15 bytes. Threads that it makes and
+// that do not name themselves inherit the name.
 void NameThread(std::string_view name);
 
 // Another name for a while: that of the threads which a library makes meanwhile. Used on one thread.

@@ -12,9 +12,9 @@
 
 namespace tandem {
 
-// How many bytes the server holds at once, over all connections: bodies as they come, and what is unpacked from them, until
-// the last tensor that points into either is gone; or answers until they are sent. Thread-safe. Shared by the server and
-// every holder.
+// How many bytes the server holds at once, over all connections: bodies as they come, and what is unpacked from them,
+// until the last tensor that points into either is gone; or answers until they are sent. Thread-safe. Shared by the
+// server and every holder.
 class ByteBudget {
  public:
   explicit ByteBudget(std::size_t limit) : limit_(limit) {}

@@ -26,7 +26,7 @@ struct GrpcOptions {
   std::size_t memory_quota_bytes = std::size_t{2} << 30;           // What gRPC may hold in buffers for all connections.
   std::size_t max_request_bytes_under_way = std::size_t{2} << 30;  // All requests that are being worked on.
   std::size_t max_answer_bytes_under_way = std::size_t{2} << 30;   // All answers that clients have not taken.
-  std::size_t max_metadata_bytes = 8 * 1024;  // Of a call, counted as HTTP/2 does.
+  std::size_t max_metadata_bytes = 8 * 1024;                       // Of a call, counted as HTTP/2 does.
   int max_connections = 16'384;
   int max_streams_per_connection = 1'024;
   std::size_t max_calls = 16'384;            // Over all connections; more are turned away.

@@ -151,7 +151,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool unsettled_ = false;  // The answer before this request was written there; how far is still to be heard.
   Pace body_pace_;          // While in kBody.
   OutputQueue output_;
-  BudgetShare answer_share_;  // For output_, where that is large.
+  BudgetShare answer_share_;     // For output_, where that is large.
   Pace output_pace_;             // While output_ is not empty.
   std::size_t output_sent_ = 0;  // All bytes that the kernel has taken.
   std::size_t discarded_ = 0;    // While lingering.

@@ -25,10 +25,10 @@ struct MemoryAsked {
 //               it, and less, down to a sixteenth, where that asks for more
 //   arena       the rest, or what --max-activation-bytes says where that is less
 //
-// Of the front ends' fifteen parts REST's bodies have 4 and its answers 2, gRPC's buffers 4, its parsed requests 2 and its
-// answers 3; a front end that is off leaves its parts to the other. One request may be as large as two parts, and so fits
-// when it is alone: a body that grows is there twice for a moment, gRPC was seen to cancel a lone call at three quarters of
-// its quota, and an eighth of the answers' share is for small ones.
+// Of the front ends' fifteen parts REST's bodies have 4 and its answers 2, gRPC's buffers 4, its parsed requests 2 and
+// its answers 3; a front end that is off leaves its parts to the other. One request may be as large as two parts, and
+// so fits when it is alone: a body that grows is there twice for a moment, gRPC was seen to cancel a lone call at three
+// quarters of its quota, and an eighth of the answers' share is for small ones.
 struct MemoryBudgets {
   std::uint64_t arena = 0;
   std::uint64_t rest_bodies = 0;

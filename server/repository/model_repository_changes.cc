@@ -5,8 +5,8 @@
 #include <set>
 #include <utility>
 
-#include "server/repository/model_name.h"
 #include "api/base/thread_name.h"
+#include "server/repository/model_name.h"
 #include "server/repository/model_repository.h"
 
 namespace tandem::repository {
