@@ -68,8 +68,8 @@ Result<std::unique_ptr<GrpcDescriber>> GrpcDescriber::Connect(GrpcTransportOptio
   options.channels = 1;
   TANDEM_ASSIGN(const auto channels, OpenChannels(options));
   auto stub = inference::GRPCInferenceService::NewStub(channels.front());
-  return std::unique_ptr<GrpcDescriber>(
-      new GrpcDescriber(std::unique_ptr<Parts>(new Parts{std::move(options), std::move(metadata), std::move(stub)})));
+  auto parts = std::make_unique<Parts>(std::move(options), std::move(metadata), std::move(stub));
+  return std::unique_ptr<GrpcDescriber>(new GrpcDescriber(std::move(parts)));
 }
 
 GrpcDescriber::GrpcDescriber(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}

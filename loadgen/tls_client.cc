@@ -190,6 +190,7 @@ TlsSession TlsClient::MakeSession(int fd) const {
   TlsSession session(SSL_new(native_->context));
   BIO* const bio = session ? BIO_new(SocketMethod()) : nullptr;
   if (bio == nullptr) return nullptr;
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): a place for a pointer that holds a number.
   BIO_set_data(bio, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)));
   BIO_set_init(bio, 1);
   SSL_set_bio(session.get(), bio, bio);

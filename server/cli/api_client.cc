@@ -62,7 +62,7 @@ Result<Json::Value> JsonOf(Result<MixedAnswer> answer) {
   return std::move(answer->json);
 }
 
-Result<MixedAnswer> Understand(loadgen::HttpAnswer answer) {
+Result<MixedAnswer> Understand(const loadgen::HttpAnswer& answer) {
   TANDEM_ASSIGN(const std::size_t json_size, JsonSize(answer.json_bytes, answer.body.size()));
   auto json = Parse(std::string_view(answer.body).substr(0, json_size));
   if (answer.status >= 200 && answer.status < 300) {
@@ -110,11 +110,11 @@ Result<Json::Value> ApiClient::Get(const std::string& path) {
   return JsonOf(Send("GET " + path, {}, ""));
 }
 
-Result<Json::Value> ApiClient::Post(const std::string& path, std::string body) {
-  return JsonOf(PostForMixed(path, std::move(body), {}));
+Result<Json::Value> ApiClient::Post(const std::string& path, const std::string& body) {
+  return JsonOf(PostForMixed(path, body, {}));
 }
 
-Result<MixedAnswer> ApiClient::PostForMixed(const std::string& path, std::string body, const Headers& headers) {
+Result<MixedAnswer> ApiClient::PostForMixed(const std::string& path, const std::string& body, const Headers& headers) {
   Headers all = {{"Content-Length", std::to_string(body.size())}, {"Content-Type", "application/octet-stream"}};
   all.insert(all.end(), headers.begin(), headers.end());
   return Send("POST " + path, all, body);

@@ -46,9 +46,10 @@ class ApiClient {
 
   // The JSON of a successful answer; an answer that is an error, or none, is the Error.
   [[nodiscard]] Result<Json::Value> Get(const std::string& path);
-  [[nodiscard]] Result<Json::Value> Post(const std::string& path, std::string body);
+  [[nodiscard]] Result<Json::Value> Post(const std::string& path, const std::string& body);
   // The same for an answer that may go on in binary form after its JSON, as that to an inference does.
-  [[nodiscard]] Result<MixedAnswer> PostForMixed(const std::string& path, std::string body, const Headers& headers);
+  [[nodiscard]] Result<MixedAnswer> PostForMixed(const std::string& path, const std::string& body,
+                                                 const Headers& headers);
 
  private:
   ApiClient(ClientOptions options, loadgen::Target target, std::unique_ptr<loadgen::HttpCaller> caller)

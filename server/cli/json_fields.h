@@ -29,7 +29,10 @@ class JsonFields {
 
   template <typename Target>  // double, or an optional of it.
   void Number(const char* name, Target& target, double least, double most) {
-    if (const auto value = NumberOf(name, least, most)) target = *value;
+    if (const auto value = NumberOf(name, least, most)) {
+      const double number = *value;
+      target = number;
+    }
   }
   template <typename Target>  // A whole number, or an optional of one.
   void Whole(const char* name, Target& target, std::int64_t least, std::int64_t most) {

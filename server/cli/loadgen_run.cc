@@ -31,7 +31,7 @@ std::string CommandLine() {
     } else if (secret || joined) {
       word = joined ? "--token=..." : "...";
     } else if (word.find_first_of(" \t\n'\"$&|;<>()*?[]#~\\") != std::string::npos) {
-      word = "'" + word + "'";
+      word = std::format("'{}'", word);
     }
     secret = word == "--token";
     line += (line.empty() ? "" : " ") + word;

@@ -114,14 +114,14 @@ ssize_t recvmsg(int fd, msghdr* message, int flags) {
   return -1;
 }
 
-int SSL_read(SSL* session, void* buffer, int size) {
+int SSL_read(SSL* ssl, void* buf, int num) {
   std::size_t got = 0;
-  if (size < 0 || SSL_read_ex(session, buffer, static_cast<std::size_t>(size), &got) != 1) {
-    return (SSL_get_shutdown(session) & SSL_RECEIVED_SHUTDOWN) != 0 ? 0 : -1;
+  if (num < 0 || SSL_read_ex(ssl, buf, static_cast<std::size_t>(num), &got) != 1) {
+    return (SSL_get_shutdown(ssl) & SSL_RECEIVED_SHUTDOWN) != 0 ? 0 : -1;
   }
-  if (tandem::grpc_front::SpeaksHttp2AsServer(session)) {
-    auto* const guard = tandem::grpc_front::GuardOf(session);
-    if (guard == nullptr || !guard->Follow({static_cast<const std::byte*>(buffer), got})) return -1;
+  if (tandem::grpc_front::SpeaksHttp2AsServer(ssl)) {
+    auto* const guard = tandem::grpc_front::GuardOf(ssl);
+    if (guard == nullptr || !guard->Follow({static_cast<const std::byte*>(buf), got})) return -1;
   }
   return static_cast<int>(got);
 }
