@@ -2,7 +2,8 @@
 import ssl
 import subprocess
 
-from tandem_server import PATIENCE
+import models
+from tandem_server import PATIENCE, TandemTest
 
 
 def openssl(*arguments):
@@ -43,3 +44,13 @@ class Certificates:
         if maximum:
             context.minimum_version, context.maximum_version = minimum or ssl.TLSVersion.MINIMUM_SUPPORTED, maximum
         return context
+
+
+class CertificatesTest(TandemTest):
+    """Tests that share certificates, and a repository with the model `bias`."""
+    @classmethod
+    def setUpClass(cls):
+        cls.shared = cls._folder(cls.addClassCleanup)
+        cls.certificates = Certificates(cls.shared)
+        cls.repository = cls.shared / "models"
+        models.place(cls.repository, "bias", models.bias())

@@ -2,17 +2,14 @@
 import json
 
 import models
-from certificates import Certificates
-from tandem_server import TandemTest, tandem
+from certificates import CertificatesTest
+from tandem_server import tandem
 
 
-class ClientTls(TandemTest):
+class ClientTls(CertificatesTest):
     @classmethod
     def setUpClass(cls):
-        cls.shared = cls._folder(cls.addClassCleanup)
-        cls.certificates = Certificates(cls.shared)
-        cls.repository = cls.shared / "models"
-        models.place(cls.repository, "bias", models.bias())
+        super().setUpClass()
         models.place(cls.repository, "wide", models.identity("FP32", [1, 200_000]))
         (cls.shared / "tokens").write_text("open-sesame\n")
 

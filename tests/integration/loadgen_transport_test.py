@@ -5,17 +5,14 @@ import subprocess
 import numpy as np
 
 import models
-from certificates import Certificates
-from tandem_server import BINARY, PATIENCE, TandemTest, tandem
+from certificates import CertificatesTest
+from tandem_server import BINARY, PATIENCE, tandem
 
 
-class Transports(TandemTest):
+class Transports(CertificatesTest):
     @classmethod
     def setUpClass(cls):
-        cls.shared = cls._folder(cls.addClassCleanup)
-        cls.certificates = Certificates(cls.shared)
-        cls.repository = cls.shared / "models"
-        models.place(cls.repository, "bias", models.bias())
+        super().setUpClass()
         models.place(cls.repository,
                      "extra",
                      models.optional_bias(),

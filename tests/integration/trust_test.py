@@ -9,19 +9,15 @@ import tritonclient.http
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 import hostile_grpc_test
-import models
-from certificates import Certificates
+from certificates import CertificatesTest
 from raw_http import GOOD_BODY
-from tandem_server import PATIENCE, TandemTest, tandem, until
+from tandem_server import PATIENCE, tandem, until
 
 
-class TrustTest(TandemTest):
+class TrustTest(CertificatesTest):
     @classmethod
     def setUpClass(cls):
-        cls.shared = cls._folder(cls.addClassCleanup)
-        cls.certificates = Certificates(cls.shared)
-        cls.repository = cls.shared / "models"
-        models.place(cls.repository, "bias", models.bias())
+        super().setUpClass()
         cls.tls_flags = ("--tls-cert", cls.certificates["server.pem"], "--tls-key", cls.certificates["server.key"])
 
     def https(self, server, context, path="/v2/models/bias/infer", body=GOOD_BODY, headers=None, port=None):
