@@ -29,17 +29,6 @@ class Loadgen(TandemTest):
         self.assertEqual(done.returncode, code, f"{arguments}\n{done.stdout}\n{done.stderr}")
         return done
 
-    def begin_load(self, *arguments):
-        """A run that is under way: its first line of progress has come."""
-        process = subprocess.Popen([str(BINARY), "loadgen", *map(str, arguments)],
-                                   stdout=subprocess.PIPE,
-                                   stderr=subprocess.STDOUT,
-                                   text=True)
-        self.addCleanup(process.stdout.close)
-        self.addCleanup(lambda: process.poll() is None and process.kill())
-        self.assertIn("/s", process.stdout.readline())
-        return process
-
     def finish(self, process):
         output = process.stdout.read()
         return process.wait(PATIENCE), output

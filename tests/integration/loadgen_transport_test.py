@@ -1,12 +1,11 @@
 """The load generator over every transport: REST and gRPC, plain and TLS, with a token."""
 import json
-import subprocess
 
 import numpy as np
 
 import models
 from certificates import CertificatesTest
-from tandem_server import BINARY, PATIENCE, tandem
+from tandem_server import PATIENCE, tandem
 
 
 class Transports(CertificatesTest):
@@ -115,16 +114,8 @@ class Transports(CertificatesTest):
 
     def test_a_server_that_dies_fails_the_run_over_grpc_too(self):
         self.serve()
-        process = subprocess.Popen([
-            str(BINARY), "loadgen", "--model", "bias", "--rate", "100", "--duration", "3", "--slo-ms", "20000", "--url",
-            f"grpc://{self.server.grpc}"
-        ],
-                                   stdout=subprocess.PIPE,
-                                   stderr=subprocess.STDOUT,
-                                   text=True)
-        self.addCleanup(process.stdout.close)
-        self.addCleanup(lambda: process.poll() is None and process.kill())
-        self.assertIn("/s", process.stdout.readline())
+        process = self.begin_load("--model", "bias", "--rate", 100, "--duration", 3, "--slo-ms", 20000, "--url",
+                                  f"grpc://{self.server.grpc}")
         self.server.process.kill()
         output = process.stdout.read()
         # On a machine that is busy itself the run is invalid; the server has failed it all the same.

@@ -254,6 +254,17 @@ class TandemTest(unittest.TestCase):
         self.addCleanup(server.stop)
         return server
 
+    def begin_load(self, *arguments):
+        """A run of the load generator that is under way: its first line of progress has come."""
+        process = subprocess.Popen([str(BINARY), "loadgen", *map(str, arguments)],
+                                   stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT,
+                                   text=True)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(lambda: process.poll() is None and process.kill())
+        self.assertIn("/s", process.stdout.readline())
+        return process
+
     def logs(self):
         shared = getattr(self, "server", None)
         return [server.log_tail() for server in [*getattr(self, "servers", []), *([shared] if shared else [])]]
