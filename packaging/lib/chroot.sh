@@ -13,27 +13,31 @@ root_loader() {
   esac
 }
 
-# adapt_root ROOT: once per root, under the cache's lock.
+# adapt_root ROOT: under the cache's lock. Adapts what is there and was not adapted before.
 adapt_root() {
-  local root=$1 program
-  [[ -e $root/.tandem/chroot ]] && return 0
+  local root=$1 program marker
   # shellcheck disable=SC2153 # HERE is set by the launcher
   [[ $root$HERE =~ ^[[:alnum:]/._+@%,=-]+$ ]] ||
     die "in a chroot the paths of the cache and of the checkout may hold only letters, digits and ._+@%,=-" \
       "Set TANDEM_CACHE, or move the checkout ($HERE)."
-  mkdir -p "$root${root%/*}" "$root/dev" "$root/tmp"
-  ln -sfn / "$root$root"
-  [[ -e $root/dev/null ]] || make_devices "$root/dev"
+  if [[ ! -e $root/.tandem/chroot ]]; then
+    mkdir -p "$root${root%/*}" "$root/dev" "$root/tmp"
+    ln -sfn / "$root$root"
+    [[ -e $root/dev/null ]] || make_devices "$root/dev"
+    # Where `python3 -m venv` finds pip.
+    sed -i "s|'/usr/share/python-wheels/'|'$root/usr/share/python-wheels/'|" \
+      "$root"/usr/lib/python3.*/_sysconfigdata_*.py
+    : >"$root/.tandem/chroot"
+  fi
   for program in bin/python3 bin/ctest bin/cmake lib/chromium/chromium-headless-shell; do
+    marker=$root/.tandem/adapted-${program##*/}
+    [[ -e $root/usr/$program && ! -e $marker ]] || continue
     # Without --no-sort patchelf breaks programs with fixed addresses, such as python3.
     chroot "$root" /usr/bin/patchelf --no-sort --force-rpath --set-rpath "$(root_libraries "$root")" \
       --set-interpreter "$(root_loader "$root")" "$(chroot "$root" /usr/bin/readlink -f "/usr/$program")" ||
       die "could not adapt $program in $root" "Remove that directory and run again."
+    : >"$marker"
   done
-  # Where `python3 -m venv` finds pip.
-  sed -i "s|'/usr/share/python-wheels/'|'$root/usr/share/python-wheels/'|" \
-    "$root"/usr/lib/python3.*/_sysconfigdata_*.py
-  : >"$root/.tandem/chroot"
 }
 
 # make_devices DIRECTORY

@@ -27,7 +27,7 @@ doctor_host() {
 doctor_environment() {
   if [[ -n ${TANDEM_INSIDE:-} ]]; then
     fact ok 'isolation' "already inside the environment ($TANDEM_INSIDE)"
-    prepare base
+    prepare
     return
   fi
   local -a packages
@@ -67,7 +67,7 @@ doctor_environment() {
   [[ $mode != native ]] || fact ok 'compiler' "$(g++ --version 2>/dev/null | head -n 1 || echo 'none yet')"
   doctor_cache "$cache" "$root"
   [[ -x $HERE/build/release/bin/tandem ]] || return 0
-  if [[ $mode == native && -z $missing || -e $root/.tandem/complete ]]; then prepare base; fi
+  if [[ $mode == native && -z $missing || -e $root/.tandem/complete ]]; then prepare; fi
 }
 
 doctor_cache() {

@@ -3,7 +3,7 @@
 # Run as a program, it prints the packages of the sections given (packaging/Dockerfile does).
 
 # Part of the key: raise it when a root must be rebuilt though the list is unchanged.
-ROOT_FORMAT=2
+ROOT_FORMAT=3
 
 # packages_in FILE SECTION…
 packages_in() {

@@ -62,7 +62,7 @@ key_changes_with_packages_and_with_nothing_else() {
 
 the_real_list_holds_each_package_once() {
   local names
-  names=$(packages_in "$CHECKOUT/packaging/packages.txt" base lint chroot)
+  names=$(packages_in "$CHECKOUT/packaging/packages.txt" base test lint chroot)
   [[ -n $names ]] && expect duplicates "" "$(sort <<<"$names" | uniq -d)"
 }
 
@@ -303,6 +303,21 @@ set_up_wants_room_on_the_disk() {
   mkdir -p "$WORK/cache5"
   output=$(build_root "$WORK/cache5/root-k" g++ 2>&1) || status=$?
   expect status 1 "$status" && [[ $output == *"only 50 MB are free"*TANDEM_CACHE* ]]
+}
+
+a_section_is_added_once_and_again_when_it_changes_or_failed() {
+  local cache=$WORK/cache6 root=$WORK/cache6/root-k count=$WORK/cache6/count
+  mkdir -p "$root/.tandem"
+  : >"$count"
+  fetch_index() { :; }
+  fetch_packages() { :; }
+  unpack() { echo "${*:3}" >>"$count"; }
+  finish_root() { return "${FINISH:-0}"; }
+  (FINISH=1 add_section "$root" lint one clang) >/dev/null 2>&1 && return 1
+  section_added "$root" lint one && return 1
+  add_section "$root" lint one clang && add_section "$root" lint one clang && add_section "$root" test one chromium &&
+    add_section "$root" lint two clang-tidy || return
+  expect unpacked "clang clang chromium clang-tidy" "$(xargs <"$count")" && section_added "$root" test one
 }
 
 unused_roots_are_pruned_and_others_kept() {
