@@ -1,6 +1,7 @@
 # Compiler settings and the helpers that every folder uses:
 #   tandem_library(NAME HDRS … SRCS … DEPS …)   defines tandem_NAME and the alias tandem::NAME
 #   tandem_test(FILE DEPS … [LABELS …])         defines one GoogleTest binary from one *_test.cc
+# HEADERS names another set of precompiled headers.
 # Headers are included from the root of the tree ("api/base/result.h").
 
 set(CMAKE_CXX_STANDARD 23)
@@ -79,6 +80,9 @@ if(NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)
   set(CMAKE_PCH_WARN_INVALID OFF)
   tandem_precompile(tandem_common_headers)
   tandem_precompile(tandem_test_headers <gmock/gmock.h> <gtest/gtest.h>)
+  # With the definitions and folders of those who use them: a precompiled header fits nobody else.
+  tandem_precompile(tandem_torch_headers <ATen/ATen.h> <onnx/onnx_pb.h>)
+  target_link_libraries(tandem_torch_headers PRIVATE tandem_torch tandem_onnx_proto)
 endif()
 function(tandem_use_precompiled TARGET HEADERS)
   if(TARGET ${HEADERS})
@@ -88,21 +92,27 @@ function(tandem_use_precompiled TARGET HEADERS)
 endfunction()
 
 function(tandem_library NAME)
-  cmake_parse_arguments(ARG "" "" "HDRS;SRCS;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "" "HEADERS" "HDRS;SRCS;DEPS" ${ARGN})
   add_library(tandem_${NAME} STATIC ${ARG_SRCS} ${ARG_HDRS})
   add_library(tandem::${NAME} ALIAS tandem_${NAME})
   target_link_libraries(tandem_${NAME} PUBLIC tandem_settings ${ARG_DEPS})
-  tandem_use_precompiled(tandem_${NAME} tandem_common_headers)
+  if(NOT ARG_HEADERS)
+    set(ARG_HEADERS tandem_common_headers)
+  endif()
+  tandem_use_precompiled(tandem_${NAME} ${ARG_HEADERS})
 endfunction()
 
 function(tandem_test FILE)
-  cmake_parse_arguments(ARG "" "" "DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "" "HEADERS" "DEPS;LABELS" ${ARGN})
   cmake_path(GET FILE STEM name)
   cmake_path(GET CMAKE_CURRENT_SOURCE_DIR STEM folder)
   set(target ${folder}_${name})
   add_executable(${target} ${FILE})
   target_link_libraries(${target} PRIVATE tandem_settings ${ARG_DEPS} GTest::gmock GTest::gtest_main)
-  tandem_use_precompiled(${target} tandem_test_headers)
+  if(NOT ARG_HEADERS)
+    set(ARG_HEADERS tandem_test_headers)
+  endif()
+  tandem_use_precompiled(${target} ${ARG_HEADERS})
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_test(NAME ${folder}/${name} COMMAND ${target})
   set_tests_properties(${folder}/${name} PROPERTIES TIMEOUT ${TANDEM_TEST_TIMEOUT} LABELS "${ARG_LABELS}"

@@ -26,3 +26,19 @@ find_program(TANDEM_GRPC_PLUGIN grpc_cpp_plugin REQUIRED)
 
 find_package(GTest REQUIRED)
 find_package(rapidcheck CONFIG REQUIRED)
+
+# libtorch's own CMake package looks for all that it was built with.
+add_library(tandem_torch INTERFACE)
+foreach(name torch torch_cpu c10)
+  find_library(TANDEM_LIBRARY_${name} ${name} REQUIRED)
+  target_link_libraries(tandem_torch INTERFACE ${TANDEM_LIBRARY_${name}})
+endforeach()
+find_path(TANDEM_TORCH_INCLUDE torch/csrc/autograd/autograd.h REQUIRED)
+target_include_directories(tandem_torch SYSTEM INTERFACE ${TANDEM_TORCH_INCLUDE}
+  ${TANDEM_TORCH_INCLUDE}/torch/csrc/api/include)
+
+# The messages of ONNX files, in the namespace that Debian's libraries have.
+add_library(tandem_onnx_proto INTERFACE)
+find_library(TANDEM_LIBRARY_onnx_proto onnx_proto REQUIRED)
+target_link_libraries(tandem_onnx_proto INTERFACE ${TANDEM_LIBRARY_onnx_proto} protobuf::libprotobuf)
+target_compile_definitions(tandem_onnx_proto INTERFACE ONNX_ML=1 ONNX_NAMESPACE=onnx)

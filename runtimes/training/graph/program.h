@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <onnx/onnx_pb.h>
+
+#include "api/base/op_gate.h"
+#include "api/base/result.h"
+#include "runtimes/training/ops/kernel.h"
+#include "runtimes/training/ops/op_table.h"
+
+namespace tandem::training {
+
+// An input of the graph that is no weight.
+struct ProgramInput {
+  std::string name;
+  at::ScalarType type = at::kFloat;
+  std::optional<std::vector<std::int64_t>> shape;  // -1 where a dimension is free; nullopt: not even the rank is known.
+};
+
+// What the graph computes with and does not compute from its inputs.
+struct Weight {
+  at::Tensor tensor;
+  bool trainable = false;  // By its place: a floating-point weight, no running statistic and no number in a formula.
+};
+
+// An ONNX graph made ready to be run by ATen, under autograd: nodes in order with their kernels, values in slots that are
+// emptied after their last use, and whatever depends on constants alone already computed. Made and used by one thread.
+class Program {
+ public:
+  // Computes the `wanted` values (any of the graph, not only its outputs) and no node more. kUnsupported and
+  // kInvalidArgument name the node and what is wrong with it. `ops` outlives the program.
+  [[nodiscard]] static Result<std::unique_ptr<Program>> Compile(const onnx::ModelProto& model,
+                                                                const std::vector<std::string>& wanted,
+                                                                const OpTable& ops);
+
+  [[nodiscard]] const std::vector<ProgramInput>& inputs() const { return inputs_; }
+  // By name. Tensors may be changed in place, or be made to require gradients, but not be exchanged.
+  [[nodiscard]] const std::map<std::string, Weight>& weights() const { return weights_; }
+  [[nodiscard]] std::size_t size() const { return steps_.size(); }
+
+  // The wanted values. `feeds` are in the order of inputs(). Errors name the node; kTooLarge when memory ran out.
+  [[nodiscard]] Result<Tensors> Run(const RunMode& mode, std::span<const at::Tensor> feeds, OpGate& gate) const;
+
+ private:
+  friend class ProgramBuilder;
+
+  struct Step {
+    Kernel kernel;
+    std::string label;           // For messages: "Conv node 'conv1'".
+    std::vector<int> inputs;     // Slots; -1 for what is left out.
+    std::vector<int> outputs;    // The same.
+    std::vector<int> last_uses;  // Slots that nobody reads afterwards.
+  };
+
+  Program() = default;
+  [[nodiscard]] Status RunStep(const Step& step, const RunMode& mode, Tensors& values) const;
+
+  std::vector<ProgramInput> inputs_;
+  std::vector<int> input_slots_;
+  std::map<std::string, Weight> weights_;
+  std::vector<std::pair<int, at::Tensor>> constants_;  // What every run begins with; weights among them.
+  std::vector<Step> steps_;
+  std::vector<int> wanted_;
+  int slots_ = 0;
+};
+
+}  // namespace tandem::training

@@ -1,0 +1,239 @@
+// Turns an ONNX graph into a Program: orders and checks its nodes, computes what is constant, finds its weights.
+
+#include <algorithm>
+#include <format>
+#include <ranges>
+#include <set>
+#include <unordered_map>
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include "runtimes/training/graph/program.h"
+#include "runtimes/training/ops/tensor_proto.h"
+
+namespace tandem::training {
+
+namespace {
+
+constexpr int kOldestOpset = 7;
+constexpr int kNewestOpset = 22;
+
+Result<int> OpsetOf(const onnx::ModelProto& model) {
+  for (const auto& import : model.opset_import()) {
+    if (!import.domain().empty() && import.domain() != "ai.onnx") continue;
+    if (import.version() < kOldestOpset || import.version() > kNewestOpset) {
+      return Fail(ErrorCode::kUnsupported, "the model is written for opset {}; training knows {} to {}",
+                  import.version(), kOldestOpset, kNewestOpset);
+    }
+    return static_cast<int>(import.version());
+  }
+  return Invalid("the model does not say which opset it is written for");
+}
+
+std::string Label(const onnx::NodeProto& node) {
+  const std::string& name = !node.name().empty() || node.output_size() == 0 ? node.name() : node.output(0);
+  return std::format("{} node '{}'", node.op_type(), name);
+}
+
+// What makes another value in each run though its inputs are the same.
+bool IsRandom(const std::string& op) {
+  return op.starts_with("Random") || op == "Dropout" || op == "Bernoulli" || op == "Multinomial";
+}
+
+Result<ProgramInput> ReadInput(const onnx::ValueInfoProto& info) {
+  if (!info.type().has_tensor_type()) {
+    return Fail(ErrorCode::kUnsupported, "input '{}' is no tensor", info.name());
+  }
+  const auto& type = info.type().tensor_type();
+  auto scalar = ScalarTypeOf(type.elem_type());
+  if (!scalar) return Fail(scalar.error().code, "input '{}': {}", info.name(), scalar.error().message);
+  ProgramInput input{.name = info.name(), .type = *scalar, .shape = std::nullopt};
+  if (type.has_shape()) {
+    input.shape.emplace();
+    for (const auto& size : type.shape().dim()) {
+      input.shape->push_back(size.has_dim_value() && size.dim_value() >= 0 ? size.dim_value() : -1);
+    }
+  }
+  return input;
+}
+
+}  // namespace
+
+class ProgramBuilder {
+ public:
+  ProgramBuilder(const onnx::ModelProto& model, const OpTable& ops) : graph_(model.graph()), model_(model), ops_(ops) {}
+
+  Result<std::unique_ptr<Program>> Build(const std::vector<std::string>& wanted);
+
+ private:
+  Status AddInitializers();
+  Status AddInputs();
+  void FindNeeded(const std::vector<std::string>& wanted);
+  Status AddNode(const onnx::NodeProto& node);
+  Status Fold(const onnx::NodeProto& node, Program::Step& step);
+  void NoteWeights();
+  void NoteLastUses();
+
+  int SlotOf(const std::string& name) {
+    const auto [entry, is_new] = slots_.emplace(name, program_->slots_);
+    if (is_new) ++program_->slots_;
+    return entry->second;
+  }
+
+  const onnx::GraphProto& graph_;
+  const onnx::ModelProto& model_;
+  const OpTable& ops_;
+  int opset_ = 0;
+  std::unique_ptr<Program> program_;
+  std::unordered_map<std::string, int> slots_;
+  std::unordered_map<std::string, at::Tensor> constants_;
+  std::set<std::string, std::less<>> weights_;     // Constants that may be learnt: initializers, and fills in their place.
+  std::set<std::string, std::less<>> statistics_;  // Means and variances of batch normalisation.
+  std::set<const onnx::NodeProto*> needed_;
+};
+
+Status ProgramBuilder::AddInitializers() {
+  for (const auto& initializer : graph_.initializer()) {
+    auto tensor = ReadTensor(initializer);
+    if (!tensor) return Fail(tensor.error().code, "weight '{}': {}", initializer.name(), tensor.error().message);
+    if (at::isFloatingType(tensor->scalar_type())) weights_.insert(initializer.name());
+    if (!constants_.emplace(initializer.name(), *std::move(tensor)).second) {
+      return Invalid("the graph has two weights named '{}'", initializer.name());
+    }
+  }
+  if (graph_.sparse_initializer_size() > 0) {
+    return Fail(ErrorCode::kUnsupported, "sparse weights are not supported in training");
+  }
+  return {};
+}
+
+Status ProgramBuilder::AddInputs() {
+  for (const auto& info : graph_.input()) {
+    if (constants_.contains(info.name())) continue;
+    TANDEM_ASSIGN(ProgramInput input, ReadInput(info));
+    program_->input_slots_.push_back(SlotOf(input.name));
+    program_->inputs_.push_back(std::move(input));
+  }
+  return {};
+}
+
+// From the wanted values back. Nodes of a graph stand after what they read, so one pass is enough.
+void ProgramBuilder::FindNeeded(const std::vector<std::string>& wanted) {
+  std::set<std::string, std::less<>> values(wanted.begin(), wanted.end());
+  for (int i = graph_.node_size() - 1; i >= 0; --i) {
+    const onnx::NodeProto& node = graph_.node(i);
+    if (std::ranges::none_of(node.output(), [&](const auto& name) { return values.contains(name); })) continue;
+    needed_.insert(&node);
+    values.insert(node.input().begin(), node.input().end());
+  }
+}
+
+Status ProgramBuilder::Fold(const onnx::NodeProto& node, Program::Step& step) {
+  Tensors values(static_cast<std::size_t>(program_->slots_));
+  for (int i = 0; i < node.input_size(); ++i) {
+    const int slot = step.inputs[static_cast<std::size_t>(i)];
+    if (slot >= 0) values[static_cast<std::size_t>(slot)] = constants_.at(node.input(i));
+  }
+  TANDEM_TRY(program_->RunStep(step, RunMode{}, values));
+  for (int i = 0; i < node.output_size(); ++i) {
+    const int slot = step.outputs[static_cast<std::size_t>(i)];
+    if (slot < 0) continue;
+    at::Tensor& value = values[static_cast<std::size_t>(slot)];
+    if (node.op_type() == "ConstantOfShape" && at::isFloatingType(value.scalar_type())) {
+      // An expanded view would be written to at one place for all.
+      value = value.contiguous();
+      weights_.insert(node.output(i));
+    }
+    constants_.emplace(node.output(i), value);
+  }
+  return {};
+}
+
+Status ProgramBuilder::AddNode(const onnx::NodeProto& node) {
+  const std::string label = Label(node);
+  auto kernel = ops_.Make(node, opset_);
+  if (!kernel) return Fail(kernel.error().code, "{}: {}", label, kernel.error().message);
+  Program::Step step{.kernel = *std::move(kernel), .label = label, .inputs = {}, .outputs = {}, .last_uses = {}};
+  bool constant = !IsRandom(node.op_type());
+  for (const std::string& name : node.input()) {
+    if (name.empty()) {
+      step.inputs.push_back(-1);
+      continue;
+    }
+    if (!slots_.contains(name) && !constants_.contains(name)) {
+      return Invalid("{} reads '{}', which nothing before it makes", label, name);
+    }
+    // Weights stay what they are: a value made from one changes as it is learnt.
+    constant &= constants_.contains(name) && !weights_.contains(name);
+    step.inputs.push_back(SlotOf(name));
+  }
+  for (const std::string& name : node.output()) {
+    if (!name.empty() && (constants_.contains(name) || slots_.contains(name))) {
+      return Invalid("{} makes '{}', which is there already", label, name);
+    }
+    step.outputs.push_back(name.empty() ? -1 : SlotOf(name));
+  }
+  if (node.op_type() == "BatchNormalization") {
+    for (int i = 3; i < std::min(node.input_size(), 5); ++i) statistics_.insert(node.input(i));
+  }
+  if (constant) return Fold(node, step);
+  program_->steps_.push_back(std::move(step));
+  return {};
+}
+
+// What the steps read of the constants; values that only folding needed are let go.
+void ProgramBuilder::NoteWeights() {
+  std::set<int> read;
+  for (const auto& step : program_->steps_) read.insert(step.inputs.begin(), step.inputs.end());
+  read.insert(program_->wanted_.begin(), program_->wanted_.end());
+  for (const auto& [name, tensor] : constants_) {
+    const auto slot = slots_.find(name);
+    if (slot == slots_.end() || !read.contains(slot->second)) continue;
+    program_->constants_.emplace_back(slot->second, tensor);
+    if (!weights_.contains(name)) continue;
+    const bool trainable = !statistics_.contains(name) && tensor.numel() > 0 && tensor.dim() > 0;
+    program_->weights_.emplace(name, Weight{.tensor = tensor, .trainable = trainable});
+  }
+}
+
+void ProgramBuilder::NoteLastUses() {
+  std::set<int> later(program_->wanted_.begin(), program_->wanted_.end());
+  for (auto& step : std::views::reverse(program_->steps_)) {
+    // An output that nobody reads goes at once.
+    for (const auto* slots : {&step.inputs, &step.outputs}) {
+      for (const int slot : *slots) {
+        if (slot >= 0 && later.insert(slot).second) step.last_uses.push_back(slot);
+      }
+    }
+  }
+}
+
+Result<std::unique_ptr<Program>> ProgramBuilder::Build(const std::vector<std::string>& wanted) {
+  if (model_.functions_size() > 0) {
+    return Fail(ErrorCode::kUnsupported, "models with functions of their own are not supported in training");
+  }
+  TANDEM_ASSIGN(opset_, OpsetOf(model_));
+  program_.reset(new Program());
+  TANDEM_TRY(AddInitializers());
+  TANDEM_TRY(AddInputs());
+  FindNeeded(wanted);
+  const at::NoGradGuard no_gradients;
+  for (const auto& node : graph_.node()) {
+    if (needed_.contains(&node)) TANDEM_TRY(AddNode(node));
+  }
+  for (const std::string& name : wanted) {
+    if (!slots_.contains(name) && !constants_.contains(name)) return Invalid("the graph has no value '{}'", name);
+    program_->wanted_.push_back(SlotOf(name));
+  }
+  NoteWeights();
+  NoteLastUses();
+  return std::move(program_);
+}
+
+Result<std::unique_ptr<Program>> Program::Compile(const onnx::ModelProto& model, const std::vector<std::string>& wanted,
+                                                  const OpTable& ops) {
+  return ProgramBuilder(model, ops).Build(wanted);
+}
+
+}  // namespace tandem::training
