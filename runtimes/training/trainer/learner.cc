@@ -1,0 +1,198 @@
+#include "runtimes/training/trainer/learner.h"
+
+#include <new>
+#include <set>
+
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/record_function.h>
+#include <fnmatch.h>
+
+#include "runtimes/training/graph/free_batch.h"
+#include "runtimes/training/graph/model_file.h"
+#include "runtimes/training/graph/replace_head.h"
+
+namespace tandem::training {
+namespace {
+
+constexpr const char* kRandomState = "random";
+constexpr std::string_view kWeightPrefix = "weight/";
+constexpr std::string_view kOptimizerPrefix = "optimizer/";
+
+Result<onnx::ModelProto> LoadForJob(const TrainingJob& job, const std::filesystem::path& file) {
+  TANDEM_ASSIGN(onnx::ModelProto model, LoadModel(file));
+  if (job.replace_head) TANDEM_TRY(ReplaceHead(*job.replace_head, job.seed, model));
+  return model;
+}
+
+std::optional<std::vector<std::int64_t>> OutputShape(const onnx::GraphProto& graph, const std::string& output) {
+  for (const auto& info : graph.output()) {
+    if (info.name() != output && !output.empty()) continue;
+    const auto& type = info.type().tensor_type();
+    if (!type.has_shape() || type.shape().dim_size() == 0) return std::nullopt;
+    std::vector<std::int64_t> shape;
+    for (int i = 1; i < type.shape().dim_size(); ++i) {
+      const auto& size = type.shape().dim(i);
+      shape.push_back(size.has_dim_value() && size.dim_value() > 0 ? size.dim_value() : -1);
+    }
+    return shape;
+  }
+  return std::nullopt;
+}
+
+// Asks the gate before each operator of a backward pass, as the program does in a forward one.
+class BackwardGate {
+ public:
+  explicit BackwardGate(OpGate& gate) {
+    current_ = &gate;
+    handle_ = at::addThreadLocalCallback(
+        at::RecordFunctionCallback([](const at::RecordFunction&) -> std::unique_ptr<at::ObserverContext> {
+          current_->Pass();
+          return nullptr;
+        }).scopes({at::RecordScope::BACKWARD_FUNCTION}));
+  }
+  ~BackwardGate() { at::removeCallback(handle_); }
+  BackwardGate(const BackwardGate&) = delete;
+  BackwardGate& operator=(const BackwardGate&) = delete;
+
+ private:
+  // A callback carries nothing of its own.
+  static thread_local OpGate* current_;
+  at::CallbackHandle handle_;
+};
+
+thread_local OpGate* BackwardGate::current_ = nullptr;
+
+// What ATen throws outside of a program's nodes.
+template <typename Work>
+auto Guarded(const char* what, Work work) -> Result<decltype(work())> {
+  try {
+    return work();
+  } catch (const c10::OutOfMemoryError& error) {
+    return Fail(ErrorCode::kTooLarge, "{}: {}", what, error.what_without_backtrace());
+  } catch (const c10::Error& error) {
+    return Invalid("{}: {}", what, error.what_without_backtrace());
+  } catch (const std::bad_alloc&) {
+    return Fail(ErrorCode::kTooLarge, "{}: out of memory", what);
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Learner>> Learner::Load(const TrainingJob& job, const std::filesystem::path& file, OpGate& gate) {
+  std::unique_ptr<Learner> learner(new Learner(job, gate));
+  TANDEM_ASSIGN(onnx::ModelProto model, LoadForJob(job, file));
+  FreeBatchDimension(*model.mutable_graph());
+  TANDEM_ASSIGN(const TrainedValue value, FindTrainedValue(model.graph(), job.output, job.loss.kind));
+  learner->form_ = value.form;
+  learner->output_shape_ = OutputShape(model.graph(), job.output);
+  TANDEM_ASSIGN(learner->program_, Program::Compile(model, {value.name}, AllOps()));
+  TANDEM_TRY(learner->ChooseParameters());
+  learner->optimizer_ = std::make_unique<Optimizer>(job.optimizer, learner->parameters_);
+  at::detail::getDefaultCPUGenerator().set_current_seed(job.seed);
+  return learner;
+}
+
+Status Learner::ChooseParameters() {
+  std::set<std::string> unused(job_.trainable.begin(), job_.trainable.end());
+  for (const auto& [name, weight] : program_->weights()) {
+    bool chosen = job_.trainable.empty() && weight.trainable;
+    for (const std::string& pattern : job_.trainable) {
+      if (fnmatch(pattern.c_str(), name.c_str(), 0) != 0) continue;
+      unused.erase(pattern);
+      chosen = weight.trainable;
+    }
+    if (chosen) {
+      weight.tensor.set_requires_grad(true);
+      parameters_.emplace(name, weight.tensor);
+    }
+    if (chosen || (job_.update_batch_norm && !weight.trainable)) changing_.emplace(name, weight.tensor);
+  }
+  if (!unused.empty()) return Invalid("/trainable: no weight of the model is like '{}'", *unused.begin());
+  if (parameters_.empty()) return Invalid("the model has no weight that could be trained");
+  return {};
+}
+
+Result<double> Learner::Accumulate(const Examples& batch, std::int64_t share) {
+  const RunMode mode{.training = true,
+                     .update_batch_norm = job_.update_batch_norm,
+                     .random = at::detail::getDefaultCPUGenerator()};
+  TANDEM_ASSIGN(Tensors outputs, program_->Run(mode, batch.inputs, gate_));
+  return Guarded("the loss and its gradients", [&] {
+    at::Tensor loss = ComputeLoss(job_.loss, form_, outputs[0], batch.target);
+    outputs.clear();
+    const BackwardGate gate(gate_);
+    (share == 1 ? loss : loss / static_cast<double>(share)).backward();
+    return loss.item<double>();
+  });
+}
+
+void Learner::Step(double learning_rate, double clip_norm) {
+  if (clip_norm > 0) optimizer_->ClipGradients(clip_norm);
+  optimizer_->Step(learning_rate);
+  optimizer_->ClearGradients();
+}
+
+Result<Score> Learner::Evaluate(const Examples& batch) {
+  const at::NoGradGuard no_gradients;
+  TANDEM_ASSIGN(const Tensors outputs, program_->Run(RunMode{}, batch.inputs, gate_));
+  return Guarded("the evaluation", [&] {
+    Score score{.loss = ComputeLoss(job_.loss, form_, outputs[0], batch.target).item<double>(),
+                .right = 0,
+                .targets = batch.target.numel()};
+    if (HasAccuracy(job_.loss.kind)) score.right = CountRight(job_.loss.kind, outputs[0], batch.target);
+    return score;
+  });
+}
+
+NamedTensors Learner::Weights() const {
+  const at::NoGradGuard no_gradients;
+  NamedTensors weights;
+  for (const auto& [name, tensor] : changing_) weights.emplace(name, tensor.detach().clone());
+  return weights;
+}
+
+NamedTensors Learner::Snapshot() const {
+  const at::NoGradGuard no_gradients;
+  NamedTensors snapshot;
+  for (const auto& [name, tensor] : Weights()) snapshot.emplace(std::string(kWeightPrefix) + name, tensor);
+  for (const auto& [name, tensor] : optimizer_->State()) {
+    snapshot.emplace(std::string(kOptimizerPrefix) + name, tensor.clone());
+  }
+  snapshot.emplace(kRandomState, at::detail::getDefaultCPUGenerator().get_state());
+  return snapshot;
+}
+
+Status Learner::Restore(const NamedTensors& snapshot) {
+  const at::NoGradGuard no_gradients;
+  NamedTensors optimizer;
+  for (const auto& [name, tensor] : snapshot) {
+    if (name.starts_with(kOptimizerPrefix)) optimizer.emplace(name.substr(kOptimizerPrefix.size()), tensor);
+  }
+  for (const auto& [name, tensor] : changing_) {
+    const auto found = snapshot.find(std::string(kWeightPrefix) + name);
+    if (found == snapshot.end()) return Invalid("the checkpoint lacks the weight '{}'", name);
+    if (found->second.sizes() != tensor.sizes() || found->second.scalar_type() != tensor.scalar_type()) {
+      return Invalid("the weight '{}' of the checkpoint has another shape or type", name);
+    }
+    at::Tensor(tensor).detach().copy_(found->second);
+  }
+  TANDEM_TRY(optimizer_->Restore(optimizer));
+  const auto random = snapshot.find(kRandomState);
+  if (random == snapshot.end()) return Invalid("the checkpoint lacks the state of the random numbers");
+  return Guarded("the random numbers of the checkpoint", [&] {
+           at::detail::getDefaultCPUGenerator().set_state(random->second);
+           return true;
+         })
+      .transform([](bool) {});
+}
+
+Result<onnx::ModelProto> ModelWithWeights(const TrainingJob& job, const std::filesystem::path& file,
+                                          const NamedTensors& weights) {
+  TANDEM_ASSIGN(onnx::ModelProto model, LoadForJob(job, file));
+  TANDEM_TRY(PutWeights(weights, model));
+  return model;
+}
+
+}  // namespace tandem::training

@@ -1,0 +1,68 @@
+#include "server/trainer/event_pipe.h"
+
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+#include <unistd.h>
+
+namespace tandem {
+namespace {
+
+constexpr std::chrono::milliseconds kBetweenSteps{100};
+
+}  // namespace
+
+void EventPipe::Send(const TrainerEvent& event) {
+  const std::string line = ToLine(event) + "\n";
+  const MutexLock lock(mu_);
+  std::string_view left = line;
+  while (!left.empty()) {
+    const ssize_t written = ::write(fd_, left.data(), left.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return;
+    left.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+void EventPipe::OnPlan(const Plan& plan) {
+  total_steps_ = plan.total_steps;
+  Send(PlanEvent{.first_step = plan.first_step,
+                 .total_steps = plan.total_steps,
+                 .examples = plan.examples,
+                 .evaluation_examples = plan.evaluation_examples,
+                 .parameters = plan.parameters});
+}
+
+void EventPipe::OnStep(const Step& step) {
+  const MonotonicTime now = clock_.Now();
+  if (now < next_step_ && step.step != total_steps_) return;
+  next_step_ = now + kBetweenSteps;
+  Send(StepEvent{.step = step.step, .epoch = step.epoch, .loss = step.loss, .learning_rate = step.learning_rate});
+}
+
+void EventPipe::OnEvaluation(const Evaluation& evaluation) {
+  Send(EvaluationEvent{
+      .step = evaluation.step, .loss = evaluation.loss, .accuracy = evaluation.accuracy, .best = evaluation.best});
+}
+
+void EventPipe::OnCheckpoint(const training::SavedCheckpoint& saved) {
+  CheckpointEvent event{.step = saved.step, .file = saved.file.string()};
+  if (saved.size) {
+    event.bytes = saved.size->bytes;
+    event.checksum = saved.size->checksum;
+  } else {
+    event.problem = saved.size.error().message;
+  }
+  Send(event);
+}
+
+void EventPipe::OnSkippedCheckpoint(const std::filesystem::path& file, const Error& why) {
+  Send(SkippedEvent{.file = file.string(), .why = why.message});
+}
+
+void EventPipe::OnEnd(EndEvent end) {
+  Send(std::move(end));
+}
+
+}  // namespace tandem

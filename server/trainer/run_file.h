@@ -1,0 +1,31 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "api/base/result.h"
+#include "api/base/training_job.h"
+
+namespace tandem {
+
+// What a trainer is started with: the job, and what the server has decided about it.
+struct TrainerRun {
+  TrainingJob job;
+  std::filesystem::path model;      // The ONNX file that is trained from.
+  std::filesystem::path folder;     // Of the job.
+  std::filesystem::path data_root;
+  int threads = 1;
+
+  friend bool operator==(const TrainerRun&, const TrainerRun&) = default;
+};
+
+// As JSON, in a file of the job's folder.
+[[nodiscard]] Status WriteRunFile(const TrainerRun& run, const std::filesystem::path& file);
+[[nodiscard]] Result<TrainerRun> ReadRunFile(const std::filesystem::path& file);
+
+// How a trainer is called; the descriptors are those it inherits.
+inline constexpr const char* kTrainerProgram = "tandem-trainer";
+inline constexpr int kTrainerEventsFd = 3;
+inline constexpr int kTrainerBoardFd = 4;
+
+}  // namespace tandem

@@ -1,0 +1,96 @@
+// tandem-trainer RUN_FILE: one training job, in a process of its own. Started by the server with the pipe that it reports
+// to and the board that it obeys; not for people.
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <thread>
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "colocation/trainer_board.h"
+#include "runtimes/training/trainer/trainer.h"
+#include "server/trainer/event_pipe.h"
+#include "server/trainer/run_file.h"
+
+namespace tandem {
+namespace {
+
+// SIGTERM asks for a checkpoint and the end.
+std::atomic<bool> interrupted{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+void OnTerminate(int) {
+  interrupted.store(true);
+}
+
+// So that no job is trained twice at a time, whoever starts it. Held until the process ends.
+Status LockFolder(const std::filesystem::path& folder) {
+  const std::filesystem::path file = folder / "lock";
+  const int fd = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (fd < 0) return Fail(ErrorCode::kInternal, "'{}' cannot be opened", file.string());
+  if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    return Fail(ErrorCode::kInternal, "another trainer holds '{}'", file.string());
+  }
+  return {};
+}
+
+Result<EndEvent> Train(const TrainerRun& run, TrainerBoard& board, EventPipe& pipe) {
+  TANDEM_TRY(LockFolder(run.folder));
+  at::set_num_threads(run.threads);
+  if (run.job.deterministic) at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
+  BoardGate gate(board);
+  const training::TrainerPaths paths{.model = run.model, .folder = run.folder, .data_root = run.data_root};
+  TANDEM_ASSIGN(const auto trainer,
+                training::Trainer::Prepare(run.job, paths, gate, pipe, RealClock::Instance()));
+  TANDEM_ASSIGN(const training::TrainingEnd end, trainer->Run(interrupted));
+  const training::TrainingProgress& progress = trainer->progress();
+  EndEvent event{.outcome = TrainerOutcome::kFinished,
+                 .step = progress.step,
+                 .baseline = progress.baseline,
+                 .best = progress.best,
+                 .error = {}};
+  if (end == training::TrainingEnd::kStoppedEarly) event.outcome = TrainerOutcome::kStoppedEarly;
+  if (end == training::TrainingEnd::kInterrupted) event.outcome = TrainerOutcome::kInterrupted;
+  return event;
+}
+
+int Main(const char* run_file) {
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGTERM, OnTerminate);
+  std::signal(SIGINT, SIG_IGN);  // A terminal sends it to the server, too, which decides.
+  EventPipe pipe(kTrainerEventsFd, RealClock::Instance());
+  auto board = TrainerBoard::Attach(kTrainerBoardFd);
+  auto run = ReadRunFile(run_file);
+  Result<EndEvent> end = !board ? std::unexpected(board.error())
+                         : !run ? std::unexpected(run.error())
+                                : Train(*run, **board, pipe);
+  if (!end) {
+    std::fprintf(stderr, "tandem-trainer: %s\n", end.error().message.c_str());
+    end = EndEvent{.outcome = TrainerOutcome::kFailed, .step = 0, .baseline = {}, .best = {}, .error = end.error()};
+  }
+  pipe.OnEnd(*end);
+  return end->outcome == TrainerOutcome::kFailed ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace tandem
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fputs("tandem-trainer is started by tandem serve\n", stderr);
+    return 2;
+  }
+  try {
+    return tandem::Main(argv[1]);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "tandem-trainer: %s\n", e.what());
+    return 1;
+  }
+}
