@@ -45,8 +45,11 @@ Status Trainer::OpenData() {
   return {};
 }
 
-BatchOptions Trainer::TrainingBatches() const {
-  return {.batch_size = job_.batch_size, .seed = job_.seed, .held_out = job_.evaluation.data ? 0 : job_.evaluation.split};
+StreamOptions Trainer::TrainingBatches() const {
+  return {.held_out = job_.evaluation.data ? 0 : job_.evaluation.split,
+          .batch_size = job_.batch_size,
+          .seed = job_.seed,
+          .start = progress_.position};
 }
 
 Status Trainer::Resume() {
@@ -56,7 +59,7 @@ Status Trainer::Resume() {
     TANDEM_ASSIGN(progress_, ParseProgress(loaded->checkpoint.state));
     TANDEM_TRY(learner_->Restore(loaded->checkpoint.tensors));
   }
-  TANDEM_ASSIGN(stream_, BatchStream::Open(*source_, TrainingBatches(), progress_.position));
+  TANDEM_ASSIGN(stream_, BatchStream::Open(*source_, TrainingBatches()));
   const std::int64_t batches = stream_->batches_per_epoch();
   total_steps_ = job_.steps > 0 ? job_.steps : (job_.epochs * batches + job_.accumulate - 1) / job_.accumulate;
   steps_per_epoch_ = std::max<std::int64_t>(1, batches / job_.accumulate);
@@ -79,8 +82,8 @@ bool Trainer::Evaluates() const {
 Status Trainer::TrainStep() {
   double loss = 0;
   for (std::int64_t i = 0; i < job_.accumulate; ++i) {
-    TANDEM_ASSIGN(const Batch batch, stream_->Next());
-    TANDEM_ASSIGN(const Examples examples, ToExamples(batch));
+    TANDEM_ASSIGN(const std::optional<Batch> batch, stream_->Next());
+    TANDEM_ASSIGN(const Examples examples, ToExamples(*batch));
     TANDEM_ASSIGN(const double part, learner_->Accumulate(examples, job_.accumulate));
     loss += part / static_cast<double>(job_.accumulate);
   }
@@ -105,20 +108,23 @@ bool Trainer::IsBetter(double metric) const {
 }
 
 Status Trainer::Evaluate() {
-  BatchOptions options = TrainingBatches();
-  options.part = evaluation_source_ ? BatchPart::kAllInOrder : BatchPart::kHeldOut;
-  TANDEM_ASSIGN(const auto batches,
-                BatchStream::Open(evaluation_source_ ? *evaluation_source_ : *source_, options, BatchPosition{}));
+  StreamOptions options = TrainingBatches();
+  options.part = evaluation_source_ ? StreamPart::kTraining : StreamPart::kHeldOut;
+  options.shuffle = false;
+  options.epochs = 1;
+  options.start = {};
+  TANDEM_ASSIGN(const auto batches, BatchStream::Open(evaluation_source_ ? *evaluation_source_ : *source_, options));
   double loss = 0;
   std::int64_t examples = 0;
   std::int64_t right = 0;
   std::int64_t targets = 0;
-  for (std::int64_t i = 0; i < batches->batches_per_epoch(); ++i) {
-    TANDEM_ASSIGN(const Batch batch, batches->Next());
-    TANDEM_ASSIGN(const Examples converted, ToExamples(batch));
+  for (;;) {
+    TANDEM_ASSIGN(const std::optional<Batch> batch, batches->Next());
+    if (!batch) break;
+    TANDEM_ASSIGN(const Examples converted, ToExamples(*batch));
     TANDEM_ASSIGN(const Score score, learner_->Evaluate(converted));
-    loss += score.loss * static_cast<double>(batch.size);
-    examples += batch.size;
+    loss += score.loss * static_cast<double>(batch->size);
+    examples += batch->size;
     right += score.right;
     targets += score.targets;
   }

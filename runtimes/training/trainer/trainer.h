@@ -84,7 +84,7 @@ class Trainer {
   [[nodiscard]] Status OpenData();
   // Goes back to the last good checkpoint, if there is one.
   [[nodiscard]] Status Resume();
-  [[nodiscard]] BatchOptions TrainingBatches() const;
+  [[nodiscard]] StreamOptions TrainingBatches() const;
   [[nodiscard]] bool Evaluates() const;
   [[nodiscard]] Status TrainStep();
   [[nodiscard]] Status Evaluate();

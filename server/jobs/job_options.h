@@ -1,0 +1,23 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <vector>
+
+namespace tandem::jobs {
+
+struct JobOptions {
+  std::filesystem::path state;                      // Database, and a folder for each job.
+  std::filesystem::path data_root;                  // Where jobs may read data.
+  std::vector<std::filesystem::path> repositories;  // Of models; as the model repository has them.
+  std::filesystem::path trainer;                    // The program.
+  int threads = 1;                                  // That a trainer gets, unless its job says otherwise.
+  int running = 1;                                  // Jobs at a time.
+  int attempts = 5;                                 // Trainers that may fail before their job does.
+  std::chrono::milliseconds first_backoff{1'000};   // Doubles with each attempt, up to the last.
+  std::chrono::milliseconds last_backoff{60'000};
+  std::chrono::milliseconds hang_limit{300'000};    // A trainer that begins no operator for so long is killed.
+};
+
+}  // namespace tandem::jobs

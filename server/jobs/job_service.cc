@@ -1,0 +1,314 @@
+#include "server/jobs/job_service.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <format>
+#include <fstream>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "api/base/thread_name.h"
+#include "api/wire/json_document.h"
+#include "api/wire/json_text.h"
+#include "api/wire/training_job_json.h"
+#include "server/jobs/job_folder.h"
+#include "server/jobs/submission_check.h"
+#include "server/log/log.h"
+
+namespace tandem::jobs {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Whether the best evaluation is better than the one before the first step.
+bool IsBetter(const TrainingJob& job, const EndEvent& end) {
+  if (!end.baseline || !end.best) return false;
+  const bool accuracy = job.loss.kind == LossKind::kCrossEntropy || job.loss.kind == LossKind::kBinaryCrossEntropy;
+  return accuracy ? *end.best > *end.baseline : *end.best < *end.baseline;
+}
+
+Result<LogPiece> ReadLog(const JobFolder& folder, std::uint64_t offset, bool job_ended) {
+  LogPiece piece{.text = {}, .next = offset, .ended = job_ended};
+  std::ifstream in(LogFile(folder.path), std::ios::binary | std::ios::ate);
+  if (!in) return piece;  // No trainer was started yet.
+  const auto size = static_cast<std::uint64_t>(std::max<std::streamoff>(0, in.tellg()));
+  if (offset >= size) return piece;
+  piece.text.resize(std::min<std::uint64_t>(size - offset, JobService::kMaxLogPiece));
+  in.seekg(static_cast<std::streamoff>(offset));
+  in.read(piece.text.data(), static_cast<std::streamsize>(piece.text.size()));
+  piece.text.resize(static_cast<std::size_t>(in.gcount()));
+  piece.next = offset + piece.text.size();
+  piece.ended = job_ended && piece.next >= size;
+  return piece;
+}
+
+}  // namespace
+
+JobService::JobService(JobOptions options, repository::ModelRepository& repository, repository::SessionFactory& factory,
+                       const Clock& clock)
+    : options_(std::move(options)),
+      repository_(repository),
+      clock_(clock),
+      publisher_(repository, factory, options_.repositories) {}
+
+Result<std::unique_ptr<JobService>> JobService::Start(JobOptions options, repository::ModelRepository& repository,
+                                                      repository::SessionFactory& factory, const Clock& clock) {
+  std::unique_ptr<JobService> service(new JobService(std::move(options), repository, factory, clock));
+  std::error_code ec;
+  fs::create_directories(service->options_.state / "jobs", ec);
+  if (ec) return Invalid("--state '{}' cannot be made: {}", service->options_.state.string(), ec.message());
+  TANDEM_ASSIGN(service->store_, JobStore::Open(service->options_.state, clock));
+  service->wake_fd_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (service->wake_fd_ < 0) return Fail(ErrorCode::kInternal, "no event descriptor for training jobs can be had");
+  service->supervisor_ = std::make_unique<Supervisor>(
+      service->options_, *service->store_, clock,
+      [owner = service.get()](const JobRecord& record, const TrainingJob& job, const EndEvent& end) {
+        owner->OnSucceeded(record, job, end);
+      });
+  TANDEM_TRY(service->supervisor_->Recover());
+  service->publishing_ = std::make_unique<BulkThread>();
+  service->thread_ = std::thread([owner = service.get()] { owner->Run(); });
+  return service;
+}
+
+JobService::~JobService() {
+  // What is being published ends first: its last word goes to the jobs thread.
+  if (publishing_) publishing_->Stop();
+  if (thread_.joinable()) {
+    Post([this] {
+      const MutexLock lock(mu_);
+      ending_ = true;
+    });
+    thread_.join();
+  }
+  if (wake_fd_ >= 0) ::close(wake_fd_);
+}
+
+void JobService::Post(Work work) {
+  {
+    const MutexLock lock(mu_);
+    work_.push_back(std::move(work));
+  }
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(wake_fd_, &one, sizeof one);
+}
+
+template <typename T, typename Function>
+void JobService::Ask(bool changes, Done<T> done, Function work) {
+  Post([this, changes, done = std::move(done), work = std::move(work)]() mutable {
+    if (changes && draining_.load()) return done(Fail(ErrorCode::kUnavailable, "the server is stopping"));
+    done(work());
+  });
+}
+
+void JobService::RunWork() {
+  std::deque<Work> work;
+  {
+    const MutexLock lock(mu_);
+    work.swap(work_);
+  }
+  for (Work& one : work) one();
+}
+
+void JobService::Wait() {
+  std::vector<pollfd> polled = {{.fd = wake_fd_, .events = POLLIN, .revents = 0}};
+  for (const int fd : supervisor_->fds()) polled.push_back({.fd = fd, .events = POLLIN, .revents = 0});
+  ::poll(polled.data(), polled.size(), static_cast<int>(Supervisor::kTick.count()));
+  std::uint64_t count = 0;
+  [[maybe_unused]] const ssize_t read = ::read(wake_fd_, &count, sizeof count);
+}
+
+void JobService::Run() {
+  NameThread("jobs");
+  for (;;) {
+    RunWork();
+    {
+      const MutexLock lock(mu_);
+      if (ending_) break;
+    }
+    supervisor_->Turn();
+    drained_.store(draining_.load() && supervisor_->drained());
+    std::erase_if(followers_, [](auto& follower) { return !follower(); });
+    Wait();
+  }
+  // Here, because trainers end with the thread that started them.
+  supervisor_.reset();
+  followers_.clear();
+}
+
+Result<JobStore::Submitted> JobService::SubmitNow(const Submission& submission) {
+  TANDEM_ASSIGN(const TrainingSource source, CheckSubmission(submission.job, options_, repository_));
+  TANDEM_ASSIGN(JobStore::Submitted submitted,
+                store_->Submit({.name = submission.job.name,
+                                .owner = submission.owner,
+                                .idempotency_key = submission.idempotency_key,
+                                .spec = JsonLine(TrainingJobToJson(submission.job)),
+                                .model = submission.job.model,
+                                .model_version = source.version,
+                                .priority = submission.job.priority}));
+  if (!submitted.is_new) return submitted;
+  const Status taken = JobFolder::Of(options_.state, submitted.job.id).TakeModel(source.model);
+  if (!taken) {
+    // A job without its model would only fail later.
+    TANDEM_TRY(store_->Transition(submitted.job.id, JobAction::kFail, {.reason = taken.error().message}));
+    return std::unexpected(taken.error());
+  }
+  return submitted;
+}
+
+void JobService::Submit(Submission submission, Done<JobStore::Submitted> done) {
+  Ask<JobStore::Submitted>(true, std::move(done),
+                           [this, submission = std::move(submission)] { return SubmitNow(submission); });
+}
+
+void JobService::Get(JobId id, Done<JobRecord> done) {
+  Ask<JobRecord>(false, std::move(done), [this, id] { return store_->Get(id); });
+}
+
+void JobService::List(JobQuery query, Done<JobPage> done) {
+  Ask<JobPage>(false, std::move(done), [this, query = std::move(query)] { return store_->List(query); });
+}
+
+void JobService::Pause(JobId id, Done<JobRecord> done) {
+  Ask<JobRecord>(true, std::move(done), [this, id] { return supervisor_->Pause(id); });
+}
+
+void JobService::Resume(JobId id, Done<JobRecord> done) {
+  Ask<JobRecord>(true, std::move(done), [this, id] { return supervisor_->Resume(id); });
+}
+
+void JobService::Cancel(JobId id, Done<JobRecord> done) {
+  Ask<JobRecord>(true, std::move(done), [this, id] { return supervisor_->Cancel(id); });
+}
+
+void JobService::Delete(JobId id, Done<void> done) {
+  Ask<void>(true, std::move(done), [this, id]() -> Status {
+    TANDEM_TRY(store_->Delete(id));
+    std::error_code ec;
+    fs::remove_all(JobFolder::Of(options_.state, id).path, ec);
+    if (ec) LogWarning("the files of a deleted job are left", {{"job", std::to_string(id)}, {"reason", ec.message()}});
+    return {};
+  });
+}
+
+void JobService::Checkpoints(JobId id, Done<std::vector<CheckpointRecord>> done) {
+  Ask<std::vector<CheckpointRecord>>(false, std::move(done), [this, id]() -> Result<std::vector<CheckpointRecord>> {
+    TANDEM_TRY(store_->Get(id));
+    return store_->Checkpoints(id);
+  });
+}
+
+void JobService::Series(JobId id, Done<std::map<std::string, std::vector<SeriesPoint>>> done) {
+  using Map = std::map<std::string, std::vector<SeriesPoint>>;
+  Ask<Map>(false, std::move(done), [this, id]() -> Result<Map> {
+    TANDEM_TRY(store_->Get(id));
+    return store_->Series(id);
+  });
+}
+
+void JobService::Events(std::optional<JobId> id, std::int64_t after, int limit, Done<std::vector<JobEvent>> done) {
+  Ask<std::vector<JobEvent>>(false, std::move(done), [this, id, after, limit]() -> Result<std::vector<JobEvent>> {
+    if (id) TANDEM_TRY(store_->Get(*id));
+    return store_->EventsAfter(id, after, limit);
+  });
+}
+
+void JobService::Log(JobId id, std::uint64_t offset, Done<LogPiece> done) {
+  Ask<LogPiece>(false, std::move(done), [this, id, offset]() -> Result<LogPiece> {
+    TANDEM_ASSIGN(const JobRecord job, store_->Get(id));
+    return ReadLog(JobFolder::Of(options_.state, id), offset, HasEnded(job.state));
+  });
+}
+
+void JobService::PublishNow(JobId id, Done<JobRecord> done) {
+  const auto job = store_->Get(id);
+  if (!job) return done(std::unexpected(job.error()));
+  if (job->state != JobState::kSucceeded) {
+    return done(Fail(ErrorCode::kConflict, "the job is {}; only one that has succeeded can be published",
+                     JobStateName(job->state)));
+  }
+  if (!job->published_version.empty()) {
+    return done(Fail(ErrorCode::kConflict, "the job is published already, as version {}", job->published_version));
+  }
+  publishing_->Do([this, record = *job, done = std::move(done)]() mutable {
+    auto version = publisher_.Publish(record.model, JobFolder::Of(options_.state, record.id).result());
+    Post([this, id = record.id, version = std::move(version), done = std::move(done)]() mutable {
+      const std::string body = version ? std::format(R"({{"version":{}}})", JsonString(*version))
+                                       : std::format(R"({{"why":{}}})", JsonString(version.error().message));
+      (void)store_->AddEvent(id, version ? "published" : "publish_failed", body);
+      if (!version) return done(std::unexpected(version.error()));
+      if (const Status set = store_->SetPublishedVersion(id, *version); !set) return done(std::unexpected(set.error()));
+      done(store_->Get(id));
+    });
+  });
+}
+
+void JobService::Publish(JobId id, Done<JobRecord> done) {
+  Post([this, id, done = std::move(done)]() mutable {
+    if (draining_.load()) return done(Fail(ErrorCode::kUnavailable, "the server is stopping"));
+    PublishNow(id, std::move(done));
+  });
+}
+
+void JobService::RollBack(JobId id, Done<JobRecord> done) {
+  Post([this, id, done = std::move(done)]() mutable {
+    if (draining_.load()) return done(Fail(ErrorCode::kUnavailable, "the server is stopping"));
+    const auto job = store_->Get(id);
+    if (!job) return done(std::unexpected(job.error()));
+    if (job->published_version.empty()) {
+      return done(Fail(ErrorCode::kConflict, "the job is not published, so there is nothing to roll back"));
+    }
+    publishing_->Do([this, record = *job, done = std::move(done)]() mutable {
+      const fs::path keep = JobFolder::Of(options_.state, record.id).path / "rolled-back";
+      const Status status = publisher_.RollBack(record.model, record.published_version, keep);
+      Post([this, record, status, done = std::move(done)]() mutable {
+        if (!status) return done(std::unexpected(status.error()));
+        (void)store_->AddEvent(record.id, "rolled_back",
+                               std::format(R"({{"version":{}}})", JsonString(record.published_version)));
+        if (const Status set = store_->SetPublishedVersion(record.id, ""); !set) return done(std::unexpected(set.error()));
+        done(store_->Get(record.id));
+      });
+    });
+  });
+}
+
+void JobService::OnSucceeded(const JobRecord& record, const TrainingJob& job, const EndEvent& end) {
+  if (job.publish == PublishRule::kNever) return;
+  if (job.publish == PublishRule::kIfBetter && !IsBetter(job, end)) {
+    (void)store_->AddEvent(record.id, "not_published",
+                           R"({"why":"its best evaluation is no better than that of the model it began from"})");
+    return;
+  }
+  PublishNow(record.id, [id = record.id](const Result<JobRecord>& published) {
+    if (published) {
+      LogInfo("job published", {{"job", std::to_string(id)}, {"version", published->published_version}});
+    } else {
+      LogError("a job could not be published", {{"job", std::to_string(id)}, {"reason", published.error().message}});
+    }
+  });
+}
+
+void JobService::Follow(std::move_only_function<bool()> work) {
+  Post([this, work = std::move(work)]() mutable { followers_.push_back(std::move(work)); });
+}
+
+void JobService::BeginDrain() {
+  draining_.store(true);
+  Post([this] { supervisor_->BeginDrain(); });
+}
+
+bool JobService::WaitDrained(std::chrono::milliseconds patience) {
+  const MonotonicTime until = clock_.Now() + patience;
+  while (!drained_.load()) {
+    if (clock_.Now() >= until) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return true;
+}
+
+}  // namespace tandem::jobs

@@ -1,0 +1,125 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "api/base/clock.h"
+#include "api/base/mutex.h"
+#include "api/base/result.h"
+#include "api/base/training_job.h"
+#include "server/core/bulk_thread.h"
+#include "server/jobs/job_options.h"
+#include "server/jobs/job_store.h"
+#include "server/jobs/publisher.h"
+#include "server/jobs/supervisor.h"
+#include "server/repository/model_repository.h"
+#include "server/repository/session_factory.h"
+
+namespace tandem::jobs {
+
+struct Submission {
+  TrainingJob job;
+  std::string owner;
+  std::string idempotency_key;  // Empty: none.
+};
+
+// A piece of a trainer's log.
+struct LogPiece {
+  std::string text;
+  std::uint64_t next = 0;  // Where the next piece begins.
+  bool ended = false;      // Nothing will follow: the job has ended and this is the end of its log.
+};
+
+// All that can be done with training jobs. Any thread may call; the work is done on the jobs thread (and, for publishing,
+// on one more), in the order of the calls, and `done` is called there, once. It must not block. After BeginDrain() what
+// would change something is refused with kUnavailable.
+class JobService {
+ public:
+  template <typename T>
+  using Done = std::move_only_function<void(Result<T>)>;
+
+  // Opens the state and continues the jobs that are there. The repository, the factory and the clock are borrowed.
+  [[nodiscard]] static Result<std::unique_ptr<JobService>> Start(JobOptions options,
+                                                                 repository::ModelRepository& repository,
+                                                                 repository::SessionFactory& factory,
+                                                                 const Clock& clock);
+  // Kills the trainers that still run; their jobs go on when a server comes back.
+  ~JobService();
+  JobService(const JobService&) = delete;
+  JobService& operator=(const JobService&) = delete;
+
+  // Checks the job against the model and the data root, and queues it. kUnsupported names each operator that cannot be
+  // trained, with its node.
+  void Submit(Submission submission, Done<JobStore::Submitted> done);
+  void Get(JobId id, Done<JobRecord> done);
+  void List(JobQuery query, Done<JobPage> done);
+  void Pause(JobId id, Done<JobRecord> done);
+  void Resume(JobId id, Done<JobRecord> done);
+  void Cancel(JobId id, Done<JobRecord> done);
+  // With its folder; only once it has ended.
+  void Delete(JobId id, Done<void> done);
+  // The trained model becomes the next version; kConflict unless the job has succeeded.
+  void Publish(JobId id, Done<JobRecord> done);
+  void RollBack(JobId id, Done<JobRecord> done);
+  void Checkpoints(JobId id, Done<std::vector<CheckpointRecord>> done);
+  void Series(JobId id, Done<std::map<std::string, std::vector<SeriesPoint>>> done);
+  void Events(std::optional<JobId> id, std::int64_t after, int limit, Done<std::vector<JobEvent>> done);
+  // At most kMaxLogPiece bytes from `offset` on.
+  void Log(JobId id, std::uint64_t offset, Done<LogPiece> done);
+  static constexpr std::size_t kMaxLogPiece = 64 * 1024;
+
+  // `work` runs on the jobs thread now and then, at least once a second, and soon after anything was written down: for
+  // those who follow events or logs. It goes on until it returns false.
+  void Follow(std::move_only_function<bool()> work);
+
+  // Trainers write a checkpoint and end; false when they have not by the time `patience` is over.
+  void BeginDrain();
+  [[nodiscard]] bool WaitDrained(std::chrono::milliseconds patience);
+
+ private:
+  using Work = std::move_only_function<void()>;
+
+  JobService(JobOptions options, repository::ModelRepository& repository, repository::SessionFactory& factory,
+             const Clock& clock);
+  void Post(Work work) EXCLUDES(mu_);
+  // Runs `work` on the jobs thread and hands its result to `done`; what changes something is refused while draining.
+  template <typename T, typename Function>
+  void Ask(bool changes, Done<T> done, Function work);
+  void Run() EXCLUDES(mu_);
+  void RunWork() EXCLUDES(mu_);
+  void Wait();
+  [[nodiscard]] Result<JobStore::Submitted> SubmitNow(const Submission& submission);
+  void PublishNow(JobId id, Done<JobRecord> done);
+  void OnSucceeded(const JobRecord& record, const TrainingJob& job, const EndEvent& end);
+
+  // Constant after construction.
+  const JobOptions options_;
+  repository::ModelRepository& repository_;
+  const Clock& clock_;
+  std::unique_ptr<JobStore> store_;
+  Publisher publisher_;
+  int wake_fd_ = -1;
+  std::atomic<bool> draining_{false};
+  std::atomic<bool> drained_{false};
+
+  // Jobs thread only.
+  std::unique_ptr<Supervisor> supervisor_;
+  std::vector<std::move_only_function<bool()>> followers_;
+
+  Mutex mu_;
+  std::deque<Work> work_ GUARDED_BY(mu_);
+  bool ending_ GUARDED_BY(mu_) = false;
+
+  std::unique_ptr<BulkThread> publishing_;
+  std::thread thread_;  // Last: it uses the others.
+};
+
+}  // namespace tandem::jobs

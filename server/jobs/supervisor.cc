@@ -1,0 +1,364 @@
+#include "server/jobs/supervisor.h"
+
+#include <algorithm>
+#include <chrono>
+#include <format>
+#include <utility>
+
+#include <json/value.h>
+
+#include "api/wire/json_document.h"
+#include "api/wire/json_text.h"
+#include "api/wire/training_job_json.h"
+#include "server/log/log.h"
+#include "server/trainer/run_file.h"
+
+namespace tandem::jobs {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kBetweenSaves{500};
+constexpr std::size_t kReasonLogBytes = 2000;
+
+std::int64_t WallMs(const Clock& clock) {
+  return std::chrono::duration_cast<milliseconds>(clock.WallNow().time_since_epoch()).count();
+}
+
+// What fails again however often it is tried.
+bool IsFinal(ErrorCode code) {
+  return code == ErrorCode::kInvalidArgument || code == ErrorCode::kUnsupported;
+}
+
+void LogIfFailed(const Status& status, const char* what, JobId id) {
+  if (!status) LogError(what, {{"job", std::to_string(id)}, {"reason", status.error().message}});
+}
+
+}  // namespace
+
+Supervisor::Supervisor(const JobOptions& options, JobStore& store, const Clock& clock,
+                       std::function<void(const JobRecord&, const TrainingJob&, const EndEvent&)> succeeded)
+    : options_(options), store_(store), clock_(clock), succeeded_(std::move(succeeded)) {}
+
+Supervisor::~Supervisor() {
+  for (auto& [id, active] : active_) Save(active);
+}
+
+Status Supervisor::Recover() {
+  JobQuery query{.states = {JobState::kAdmitted, JobState::kRunning}, .limit = JobQuery::kMaxPage};
+  do {
+    TANDEM_ASSIGN(const JobPage page, store_.List(query));
+    for (const JobRecord& job : page.jobs) {
+      TANDEM_TRY(store_.Transition(job.id, JobAction::kRequeue, {.reason = "the server was restarted"}));
+    }
+    query.before = page.next;
+  } while (query.before != 0);
+  return {};
+}
+
+Result<JobRecord> Supervisor::Pause(JobId id) {
+  TANDEM_ASSIGN(JobRecord job, store_.Transition(id, JobAction::kPause));
+  if (const auto active = active_.find(id); active != active_.end()) active->second.process->board().Set(Permit::kHold);
+  return job;
+}
+
+Result<JobRecord> Supervisor::Resume(JobId id) {
+  const auto active = active_.find(id);
+  if (active == active_.end()) {
+    TANDEM_ASSIGN(const JobRecord job, store_.Get(id));
+    TANDEM_TRY(NextState(job.state, JobAction::kResume));
+    return store_.Transition(id, JobAction::kRequeue, {.reason = "resumed"});
+  }
+  TANDEM_ASSIGN(JobRecord job, store_.Transition(id, JobAction::kResume));
+  active->second.alive_at = clock_.Now();
+  active->second.process->board().Set(Permit::kRun);
+  return job;
+}
+
+Result<JobRecord> Supervisor::Cancel(JobId id) {
+  TANDEM_ASSIGN(JobRecord job, store_.Transition(id, JobAction::kCancel));
+  active_.erase(id);  // Which kills its trainer.
+  return job;
+}
+
+void Supervisor::BeginDrain() {
+  draining_ = true;
+  for (auto& [id, active] : active_) active.process->Interrupt();
+}
+
+std::vector<int> Supervisor::fds() const {
+  std::vector<int> fds;
+  for (const auto& [id, active] : active_) fds.push_back(active.process->events_fd());
+  return fds;
+}
+
+void Supervisor::Turn() {
+  for (auto active = active_.begin(); active != active_.end();) {
+    Active& one = active->second;
+    // Before its last words are read: what it wrote before it ended is then there.
+    const auto exit = one.process->Poll();
+    TakeEvents(one);
+    if (exit) {
+      Finish(one, *exit);
+      active = active_.erase(active);
+      continue;
+    }
+    Watch(one);
+    if (clock_.Now() - one.saved_at >= kBetweenSaves) Save(one);
+    ++active;
+  }
+  if (!draining_) StartDue();
+}
+
+void Supervisor::StartDue() {
+  if (active_.size() >= static_cast<std::size_t>(options_.running)) return;
+  const auto page = store_.List({.states = {JobState::kQueued}, .limit = JobQuery::kMaxPage});
+  if (!page) return;
+  std::vector<JobRecord> due;
+  const std::int64_t now = WallMs(clock_);
+  for (const JobRecord& job : page->jobs) {
+    if (!job.next_attempt_at || *job.next_attempt_at <= now) due.push_back(job);
+  }
+  std::ranges::sort(due, [](const JobRecord& a, const JobRecord& b) {
+    return a.priority != b.priority ? a.priority > b.priority : a.id < b.id;
+  });
+  for (const JobRecord& job : due) {
+    if (active_.size() >= static_cast<std::size_t>(options_.running)) return;
+    const Status started = StartJob(job);
+    if (started) continue;
+    LogWarning("a job could not be started", {{"job", std::to_string(job.id)}, {"reason", started.error().message}});
+    // It may have been admitted already.
+    const auto current = store_.Get(job.id);
+    if (!current || HasEnded(current->state)) continue;
+    LogIfFailed(store_.Transition(job.id, JobAction::kFail, {.reason = started.error().message}).transform([](auto&&) {}),
+                "a job could not be ended", job.id);
+  }
+}
+
+Status Supervisor::StartJob(const JobRecord& record) {
+  auto job = ParseTrainingJob(record.spec);
+  if (!job) return std::unexpected(job.error().ToError());
+  const JobFolder folder = JobFolder::Of(options_.state, record.id);
+  TANDEM_TRY(WriteRunFile({.job = *job,
+                           .model = folder.source_model(),
+                           .folder = folder.path,
+                           .data_root = options_.data_root,
+                           .threads = job->threads > 0 ? job->threads : options_.threads},
+                          folder.run_file()));
+  TANDEM_ASSIGN(JobRecord admitted, store_.Transition(record.id, JobAction::kAdmit));
+  TANDEM_ASSIGN(auto process, TrainerProcess::Start({.program = options_.trainer,
+                                                     .run_file = folder.run_file(),
+                                                     .folder = folder.path,
+                                                     .memory = job->memory}));
+  LogInfo("trainer started", {{"job", std::to_string(record.id)}, {"pid", std::to_string(process->pid())}});
+  const MonotonicTime now = clock_.Now();
+  Active active{.record = std::move(admitted),
+                .job = *std::move(job),
+                .folder = folder,
+                .process = std::move(process),
+                .progress = record.progress,
+                .saved_at = now,
+                .alive_at = now};
+  active_.emplace(record.id, std::move(active));
+  return {};
+}
+
+void Supervisor::TakeEvents(Active& active) {
+  for (const TrainerEvent& event : active.process->ReadEvents()) {
+    std::visit([&](const auto& one) { Take(active, one); }, event);
+  }
+}
+
+void Supervisor::Take(Active& active, const PlanEvent& event) {
+  active.progress.step = event.first_step;
+  active.progress.total_steps = event.total_steps;
+  active.progress_unsaved = true;
+  const auto state = store_.Get(active.record.id);
+  if (state && state->state == JobState::kAdmitted) {
+    LogIfFailed(store_.Transition(active.record.id, JobAction::kStart).transform([](auto&&) {}),
+                "a job could not be marked as running", active.record.id);
+  }
+  AddEvent(active.record.id, "plan",
+           std::format(R"({{"first_step":{},"total_steps":{},"examples":{},"evaluation_examples":{},"parameters":{}}})",
+                       event.first_step, event.total_steps, event.examples, event.evaluation_examples,
+                       event.parameters));
+}
+
+void Supervisor::Take(Active& active, const StepEvent& event) {
+  active.progress.step = event.step;
+  active.progress.epoch = event.epoch;
+  active.progress.loss = event.loss;
+  active.progress_unsaved = true;
+  active.losses.push_back({.step = event.step, .value = event.loss});
+  active.rates.push_back({.step = event.step, .value = event.learning_rate});
+}
+
+void Supervisor::Take(Active& active, const EvaluationEvent& event) {
+  active.progress.metric_name = event.accuracy ? "accuracy" : "eval_loss";
+  active.progress.metric = event.accuracy.value_or(event.loss);
+  if (event.best) active.progress.best_metric = active.progress.metric;
+  active.progress_unsaved = true;
+  const SeriesPoint loss{.step = event.step, .value = event.loss};
+  LogIfFailed(store_.AddSeriesPoints(active.record.id, "eval_loss", {&loss, 1}), "a point was lost", active.record.id);
+  Json::Value body;
+  body["step"] = Json::Int64(event.step);
+  body["loss"] = event.loss;
+  body["best"] = event.best;
+  if (event.accuracy) {
+    body["accuracy"] = *event.accuracy;
+    const SeriesPoint accuracy{.step = event.step, .value = *event.accuracy};
+    LogIfFailed(store_.AddSeriesPoints(active.record.id, "accuracy", {&accuracy, 1}), "a point was lost",
+                active.record.id);
+  }
+  AddEvent(active.record.id, "evaluation", JsonLine(body));
+}
+
+void Supervisor::Take(Active& active, const CheckpointEvent& event) {
+  const JobId id = active.record.id;
+  Json::Value body;
+  body["step"] = Json::Int64(event.step);
+  if (!event.problem.empty()) {
+    body["problem"] = event.problem;
+    LogWarning("a checkpoint could not be written", {{"job", std::to_string(id)}, {"reason", event.problem}});
+    return AddEvent(id, "checkpoint_failed", JsonLine(body));
+  }
+  // A trainer says where it writes; only its own folder counts.
+  const std::filesystem::path file = active.folder.path / std::filesystem::path(event.file).filename();
+  LogIfFailed(store_.AddCheckpoint({.job = id,
+                                    .step = event.step,
+                                    .path = file,
+                                    .bytes = static_cast<std::int64_t>(event.bytes),
+                                    .checksum = std::format("{:08x}", event.checksum)}),
+              "a checkpoint could not be noted", id);
+  // The trainer keeps the newest ones only.
+  if (const auto known = store_.Checkpoints(id)) {
+    for (const CheckpointRecord& checkpoint : *known) {
+      std::error_code ec;
+      if (!std::filesystem::exists(checkpoint.path, ec)) {
+        LogIfFailed(store_.RemoveCheckpoint(id, checkpoint.step), "a checkpoint could not be forgotten", id);
+      }
+    }
+  }
+  body["bytes"] = Json::UInt64(event.bytes);
+  AddEvent(id, "checkpoint", JsonLine(body));
+}
+
+void Supervisor::Take(Active& active, const SkippedEvent& event) {
+  const JobId id = active.record.id;
+  LogWarning("a checkpoint was passed over", {{"job", std::to_string(id)}, {"reason", event.why}});
+  const std::string name = std::filesystem::path(event.file).filename();
+  if (const auto known = store_.Checkpoints(id)) {
+    for (const CheckpointRecord& checkpoint : *known) {
+      if (std::filesystem::path(checkpoint.path).filename() == name) {
+        LogIfFailed(store_.MarkCheckpointBad(id, checkpoint.step), "a checkpoint could not be marked", id);
+      }
+    }
+  }
+  AddEvent(id, "checkpoint_skipped", std::format(R"({{"file":{},"why":{}}})", JsonString(name), JsonString(event.why)));
+}
+
+void Supervisor::Take(Active& active, const EndEvent& event) {
+  active.end = event;
+}
+
+void Supervisor::Save(Active& active) {
+  active.saved_at = clock_.Now();
+  const JobId id = active.record.id;
+  if (std::exchange(active.progress_unsaved, false)) {
+    LogIfFailed(store_.UpdateProgress(id, active.progress), "progress could not be saved", id);
+  }
+  LogIfFailed(store_.AddSeriesPoints(id, "loss", std::exchange(active.losses, {})), "points were lost", id);
+  LogIfFailed(store_.AddSeriesPoints(id, "lr", std::exchange(active.rates, {})), "points were lost", id);
+}
+
+void Supervisor::Watch(Active& active) {
+  const MonotonicTime now = clock_.Now();
+  const TrainerSigns signs = active.process->board().Signs();
+  if (signs.ops != active.ops || signs.held) active.alive_at = now;
+  active.ops = signs.ops;
+  const auto kill = [&](std::string cause) {
+    if (!active.cause.empty()) return;
+    active.cause = std::move(cause);
+    active.process->Kill();
+  };
+  if (now - active.alive_at >= options_.hang_limit) {
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(options_.hang_limit);
+    kill(std::format("its trainer did nothing for {} s and was killed", seconds.count()));
+  }
+  const std::uint64_t resident = active.process->ResidentBytes();
+  if (active.job.memory && resident > *active.job.memory) {
+    kill(std::format("its trainer held {} bytes, and /memory allows {}", resident, *active.job.memory));
+  }
+}
+
+// A job may be told to wait when its trainer is just about done.
+void Supervisor::BringToRunning(JobId id) {
+  const auto job = store_.Get(id);
+  if (!job || (job->state != JobState::kPaused && job->state != JobState::kAdmitted)) return;
+  const JobAction action = job->state == JobState::kPaused ? JobAction::kResume : JobAction::kStart;
+  LogIfFailed(store_.Transition(id, action).transform([](auto&&) {}), "a job could not be marked as running", id);
+}
+
+void Supervisor::Finish(Active& active, const TrainerExit& exit) {
+  Save(active);
+  const JobId id = active.record.id;
+  const auto current = store_.Get(id);
+  const bool paused = current && current->state == JobState::kPaused;
+  const auto end = [&](JobAction action, const std::string& reason) {
+    return store_.Transition(id, action, {.reason = reason, .progress = active.progress});
+  };
+  LogInfo("trainer ended", {{"job", std::to_string(id)}, {"how", exit.clean() ? "well" : exit.Words()}});
+  if (active.end && active.cause.empty()) {
+    switch (active.end->outcome) {
+      case TrainerOutcome::kFinished:
+      case TrainerOutcome::kStoppedEarly: {
+        active.progress.step = active.end->step;
+        BringToRunning(id);
+        const bool early = active.end->outcome == TrainerOutcome::kStoppedEarly;
+        const auto done = end(JobAction::kSucceed, early ? "stopped early: evaluations were no longer better" : "");
+        LogIfFailed(done.transform([](auto&&) {}), "a job could not be ended", id);
+        if (done) succeeded_(*done, active.job, *active.end);
+        return;
+      }
+      case TrainerOutcome::kInterrupted:
+        if (paused) return;  // It waits on, without a trainer.
+        LogIfFailed(end(JobAction::kRequeue, "interrupted; goes on from its checkpoint").transform([](auto&&) {}),
+                    "a job could not be queued again", id);
+        return;
+      case TrainerOutcome::kFailed:
+        if (!IsFinal(active.end->error.code)) return Retry(active, active.end->error.message);
+        LogIfFailed(end(JobAction::kFail, active.end->error.message).transform([](auto&&) {}),
+                    "a job could not be ended", id);
+        return;
+    }
+  }
+  Retry(active, active.cause.empty() ? "its trainer ended: " + exit.Words() : active.cause);
+}
+
+void Supervisor::Retry(const Active& active, const std::string& why) {
+  const JobId id = active.record.id;
+  const auto current = store_.Get(id);
+  if (!current) return;
+  const std::string tail = LogTail(active.folder.path, kReasonLogBytes);
+  if (current->retries + 1 >= options_.attempts) {
+    const std::string reason = std::format("{} ({} attempts){}{}", why, current->retries + 1,
+                                           tail.empty() ? "" : "; the end of its log: ", tail);
+    LogIfFailed(store_.Transition(id, JobAction::kFail, {.reason = reason}).transform([](auto&&) {}),
+                "a job could not be ended", id);
+    return;
+  }
+  const auto doubled = options_.first_backoff * (std::int64_t{1} << std::min<std::int64_t>(20, current->retries));
+  const milliseconds wait = std::min<milliseconds>(options_.last_backoff, doubled);
+  // One that is paused stays so, without a trainer.
+  if (current->state == JobState::kPaused) return AddEvent(id, "trainer_lost", std::format(R"({{"why":{}}})", JsonString(why)));
+  LogIfFailed(store_.Transition(id, JobAction::kRetry,
+                                {.reason = why, .next_attempt_at = WallMs(clock_) + wait.count()})
+                  .transform([](auto&&) {}),
+              "a job could not be queued again", id);
+}
+
+void Supervisor::AddEvent(JobId id, const char* kind, const std::string& json) {
+  LogIfFailed(store_.AddEvent(id, kind, json).transform([](auto&&) {}), "an event was lost", id);
+}
+
+}  // namespace tandem::jobs

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/base/clock.h"
+#include "api/base/result.h"
+#include "api/base/training_job.h"
+#include "server/jobs/job_folder.h"
+#include "server/jobs/job_options.h"
+#include "server/jobs/job_store.h"
+#include "server/jobs/trainer_process.h"
+
+namespace tandem::jobs {
+
+// Runs the trainers of queued jobs: starts them in order of priority and age, writes down what they tell, lets them wait,
+// and tries again after a while when one fails. What a trainer did stays in its checkpoints, so a job goes on wherever its
+// last trainer ended. One thread (the jobs thread), which must live as long as the trainers.
+class Supervisor {
+ public:
+  // `succeeded` is told of each job that has its model trained. All borrowed; they outlive it.
+  Supervisor(const JobOptions& options, JobStore& store, const Clock& clock,
+             std::function<void(const JobRecord&, const TrainingJob&, const EndEvent&)> succeeded);
+  // Kills the trainers that still run; their jobs go on when a server comes back.
+  ~Supervisor();
+
+  // Jobs that a server left behind in mid-run are queued again. Once, before anything else.
+  [[nodiscard]] Status Recover();
+
+  [[nodiscard]] Result<JobRecord> Pause(JobId id);
+  [[nodiscard]] Result<JobRecord> Resume(JobId id);
+  [[nodiscard]] Result<JobRecord> Cancel(JobId id);
+
+  // What is due: starts, reads, reaps, retries. Then there is nothing to do before `tick` has passed or one of fds() is
+  // readable.
+  void Turn();
+  [[nodiscard]] std::vector<int> fds() const;
+  static constexpr std::chrono::milliseconds kTick{200};
+
+  // From now on no trainer is started, and those that run write a checkpoint and end.
+  void BeginDrain();
+  [[nodiscard]] bool drained() const { return active_.empty(); }
+
+ private:
+  // A trainer and what is known of its job.
+  struct Active {
+    JobRecord record;
+    TrainingJob job;
+    JobFolder folder;
+    std::unique_ptr<TrainerProcess> process;
+    JobProgress progress;
+    bool progress_unsaved = false;
+    std::vector<SeriesPoint> losses;  // Not in the store yet.
+    std::vector<SeriesPoint> rates;
+    MonotonicTime saved_at{};
+    std::optional<EndEvent> end;
+    std::string cause;  // Why it was killed, when we did that.
+    std::uint64_t ops = 0;
+    MonotonicTime alive_at{};
+  };
+
+  void StartDue();
+  [[nodiscard]] Status StartJob(const JobRecord& record);
+  void TakeEvents(Active& active);
+  void Take(Active& active, const PlanEvent& event);
+  void Take(Active& active, const StepEvent& event);
+  void Take(Active& active, const EvaluationEvent& event);
+  void Take(Active& active, const CheckpointEvent& event);
+  void Take(Active& active, const SkippedEvent& event);
+  void Take(Active& active, const EndEvent& event);
+  void Save(Active& active);
+  void Watch(Active& active);
+  void Finish(Active& active, const TrainerExit& exit);
+  void BringToRunning(JobId id);
+  void Retry(const Active& active, const std::string& why);
+  void AddEvent(JobId id, const char* kind, const std::string& json);
+
+  // Constant after construction.
+  const JobOptions& options_;
+  JobStore& store_;
+  const Clock& clock_;
+  const std::function<void(const JobRecord&, const TrainingJob&, const EndEvent&)> succeeded_;
+
+  // Jobs thread only.
+  std::map<JobId, Active> active_;
+  bool draining_ = false;
+};
+
+}  // namespace tandem::jobs

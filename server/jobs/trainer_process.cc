@@ -1,0 +1,234 @@
+#include "server/jobs/trainer_process.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <format>
+#include <fstream>
+#include <utility>
+
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "server/trainer/run_file.h"
+
+namespace tandem::jobs {
+namespace {
+
+std::string Reason() {
+  return std::error_code(errno, std::generic_category()).message();
+}
+
+// Everything that the child needs, made before the fork: between fork and exec it may call next to nothing.
+struct Child {
+  std::string program;
+  std::string run_file;
+  std::string folder;
+  std::vector<std::string> environment;
+  std::vector<char*> arguments;
+  std::vector<char*> variables;
+  int log = -1;
+  int events = -1;
+  int board = -1;
+  rlim_t memory = RLIM_INFINITY;
+  pid_t parent = 0;
+};
+
+// What libraries must have; nothing of ours or of the user's.
+std::vector<std::string> CleanEnvironment() {
+  std::vector<std::string> variables = {"PATH=/usr/bin:/bin", "LANG=C.UTF-8"};
+  // Sanitizers read theirs, and a program that was linked in a chroot finds its libraries by itself.
+  for (const char* name : {"ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "TMPDIR"}) {
+    if (const char* const value = std::getenv(name)) variables.push_back(std::format("{}={}", name, value));
+  }
+  return variables;
+}
+
+void WriteFile(const char* path, const char* text) {
+  const int fd = ::open(path, O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  [[maybe_unused]] const ssize_t written = ::write(fd, text, std::strlen(text));
+  ::close(fd);
+}
+
+[[noreturn]] void Become(const Child& child) {
+  ::setpgid(0, 0);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != child.parent) ::_exit(127);  // It has gone already.
+  ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  ::prctl(PR_SET_DUMPABLE, 1);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  for (const int number : {SIGPIPE, SIGTERM, SIGINT, SIGHUP, SIGCHLD}) ::signal(number, SIG_DFL);
+
+  // Where any of these is forbidden the trainer still runs, only less modestly.
+  const sched_param idle{};
+  if (::sched_setscheduler(0, SCHED_IDLE, &idle) != 0) ::setpriority(PRIO_PROCESS, 0, 19);
+  WriteFile("/proc/self/oom_score_adj", "1000");
+  const rlimit no_core{.rlim_cur = 0, .rlim_max = 0};
+  ::setrlimit(RLIMIT_CORE, &no_core);
+  if (child.memory != RLIM_INFINITY) {
+    const rlimit memory{.rlim_cur = child.memory, .rlim_max = child.memory};
+    ::setrlimit(RLIMIT_DATA, &memory);
+  }
+
+  // Above the places that they go to, so that none overwrites another.
+  const int log = ::fcntl(child.log, F_DUPFD, 16);
+  const int events = ::fcntl(child.events, F_DUPFD, 16);
+  const int board = ::fcntl(child.board, F_DUPFD, 16);
+  const int nothing = ::open("/dev/null", O_RDONLY);
+  if (::dup2(nothing, STDIN_FILENO) < 0 || ::dup2(log, STDOUT_FILENO) < 0 || ::dup2(log, STDERR_FILENO) < 0 ||
+      ::dup2(events, kTrainerEventsFd) < 0 || ::dup2(board, kTrainerBoardFd) < 0 || ::chdir(child.folder.c_str()) != 0) {
+    ::_exit(127);
+  }
+  ::syscall(SYS_close_range, kTrainerBoardFd + 1, ~0U, 0);
+  ::execve(child.program.c_str(), child.arguments.data(), child.variables.data());
+  ::_exit(127);
+}
+
+}  // namespace
+
+std::string TrainerExit::Words() const {
+  if (signal == SIGKILL) return "it was killed; when nobody did that, memory had run out";
+  if (signal != 0) return std::format("signal {} ({})", signal, ::strsignal(signal));
+  if (code == 127) return "it could not be started";
+  return std::format("exit code {}", code);
+}
+
+Result<std::unique_ptr<TrainerProcess>> TrainerProcess::Start(const TrainerLaunch& launch) {
+  const auto failed = [](const char* what) {
+    return Fail(ErrorCode::kInternal, "a trainer cannot be started: {}: {}", what, Reason());
+  };
+  if (::access(launch.program.c_str(), X_OK) != 0) return failed(launch.program.c_str());
+  TANDEM_ASSIGN(auto board, TrainerBoard::Create());
+  std::array<int, 2> pipe{};
+  if (::pipe2(pipe.data(), O_CLOEXEC) != 0) return failed("pipe");
+  ::fcntl(pipe[0], F_SETFL, O_NONBLOCK);
+  const int log = ::open(LogFile(launch.folder).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (log < 0) {
+    const auto error = failed("its log");
+    for (const int fd : pipe) ::close(fd);
+    return error;
+  }
+  Child child{.program = launch.program,
+              .run_file = launch.run_file,
+              .folder = launch.folder,
+              .environment = CleanEnvironment(),
+              .arguments = {},
+              .variables = {},
+              .log = log,
+              .events = pipe[1],
+              .board = board->fd(),
+              .memory = launch.memory ? static_cast<rlim_t>(*launch.memory) : RLIM_INFINITY,
+              .parent = ::getpid()};
+  child.arguments = {child.program.data(), child.run_file.data(), nullptr};
+  for (std::string& variable : child.environment) child.variables.push_back(variable.data());
+  child.variables.push_back(nullptr);
+
+  const pid_t pid = ::fork();
+  if (pid == 0) Become(child);
+  const int error = errno;
+  ::close(log);
+  ::close(pipe[1]);
+  if (pid < 0) {
+    ::close(pipe[0]);
+    errno = error;
+    return failed("fork");
+  }
+  return std::unique_ptr<TrainerProcess>(new TrainerProcess(pid, pipe[0], std::move(board)));
+}
+
+TrainerProcess::~TrainerProcess() {
+  Kill();
+  while (!exit_) {
+    int status = 0;
+    if (::waitpid(pid_, &status, 0) == pid_ || errno != EINTR) break;
+  }
+  ::close(events_);
+}
+
+void TrainerProcess::TakeLines(std::vector<TrainerEvent>& events) {
+  std::size_t begin = 0;
+  for (std::size_t end = 0; (end = unread_.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    if (std::exchange(skipping_, false)) continue;
+    auto event = ParseTrainerLine(std::string_view(unread_).substr(begin, end - begin));
+    if (event) {
+      events.push_back(*std::move(event));
+    } else {
+      ++bad_lines_;
+    }
+  }
+  unread_.erase(0, begin);
+  if (unread_.size() <= kMaxTrainerLine) return;
+  unread_.clear();
+  if (!std::exchange(skipping_, true)) ++bad_lines_;
+}
+
+std::vector<TrainerEvent> TrainerProcess::ReadEvents() {
+  // A trainer that writes without end gets its turn again later.
+  constexpr int kMostReads = 64;
+  std::vector<TrainerEvent> events;
+  std::array<char, 16 * 1024> buffer{};
+  for (int i = 0; i < kMostReads && !silent_; ++i) {
+    const ssize_t got = ::read(events_, buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) break;
+    if (got == 0) silent_ = true;
+    unread_.append(buffer.data(), static_cast<std::size_t>(got));
+    TakeLines(events);
+  }
+  return events;
+}
+
+void TrainerProcess::Interrupt() {
+  if (exit_) return;
+  ::kill(pid_, SIGTERM);
+  board_->Set(Permit::kRun);
+}
+
+void TrainerProcess::Kill() {
+  if (!exit_) ::kill(-pid_, SIGKILL);
+  // Its group may not be there yet.
+  if (!exit_) ::kill(pid_, SIGKILL);
+}
+
+std::optional<TrainerExit> TrainerProcess::Poll() {
+  if (exit_) return exit_;
+  int status = 0;
+  if (::waitpid(pid_, &status, WNOHANG) != pid_) return std::nullopt;
+  exit_ = TrainerExit{.code = WIFEXITED(status) ? WEXITSTATUS(status) : 0,
+                      .signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0};
+  return exit_;
+}
+
+std::uint64_t TrainerProcess::ResidentBytes() const {
+  std::ifstream in(std::format("/proc/{}/statm", pid_));
+  std::uint64_t total = 0;
+  std::uint64_t resident = 0;
+  in >> total >> resident;
+  return resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+std::string LogTail(const std::filesystem::path& folder, std::size_t most_bytes) {
+  std::ifstream in(LogFile(folder), std::ios::binary | std::ios::ate);
+  if (!in) return "";
+  const auto size = static_cast<std::size_t>(std::max<std::streamoff>(0, in.tellg()));
+  const std::size_t length = std::min(size, most_bytes);
+  in.seekg(static_cast<std::streamoff>(size - length));
+  std::string tail(length, '\0');
+  in.read(tail.data(), static_cast<std::streamsize>(length));
+  tail.resize(static_cast<std::size_t>(in.gcount()));
+  return tail;
+}
+
+}  // namespace tandem::jobs

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/base/result.h"
+#include "api/wire/trainer_event.h"
+#include "colocation/trainer_board.h"
+
+namespace tandem::jobs {
+
+struct TrainerLaunch {
+  std::filesystem::path program;
+  std::filesystem::path run_file;
+  std::filesystem::path folder;  // Of the job: the trainer's working directory, with its log.
+  std::optional<std::uint64_t> memory;
+};
+
+// How a trainer ended, in words where it matters.
+struct TrainerExit {
+  int code = 0;    // When no signal ended it.
+  int signal = 0;
+
+  [[nodiscard]] bool clean() const { return code == 0 && signal == 0; }
+  [[nodiscard]] std::string Words() const;
+};
+
+// A running tandem-trainer: a process with a cleared environment, a group of its own, no way to new privileges, behind
+// everybody else for the CPU, and first to go when the machine runs out of memory. It ends when the thread that started it
+// does, and with this object at the latest. Used by that thread.
+class TrainerProcess {
+ public:
+  // kInternal when it cannot be started.
+  [[nodiscard]] static Result<std::unique_ptr<TrainerProcess>> Start(const TrainerLaunch& launch);
+  // Kills it if it still runs, and waits for its end.
+  ~TrainerProcess();
+  TrainerProcess(const TrainerProcess&) = delete;
+  TrainerProcess& operator=(const TrainerProcess&) = delete;
+
+  [[nodiscard]] int pid() const { return pid_; }
+  [[nodiscard]] TrainerBoard& board() { return *board_; }
+  // Readable when events wait to be read, or nobody can write any more.
+  [[nodiscard]] int events_fd() const { return events_; }
+
+  // What it has told since the last call; does not wait. Lines that are no events are passed over and counted.
+  [[nodiscard]] std::vector<TrainerEvent> ReadEvents();
+  // Whether there is nothing more to be read, ever.
+  [[nodiscard]] bool silent() const { return silent_; }
+  [[nodiscard]] std::uint64_t bad_lines() const { return bad_lines_; }
+
+  // Asks it to write a checkpoint and end. One that is held is let on, so that it can.
+  void Interrupt();
+  void Kill();
+  // How it ended; nullopt while it runs. Does not wait.
+  [[nodiscard]] std::optional<TrainerExit> Poll();
+  // Bytes that it holds in memory; 0 when that cannot be told.
+  [[nodiscard]] std::uint64_t ResidentBytes() const;
+
+ private:
+  TrainerProcess(int pid, int events, std::unique_ptr<TrainerBoard> board)
+      : pid_(pid), events_(events), board_(std::move(board)) {}
+  void TakeLines(std::vector<TrainerEvent>& events);
+
+  const int pid_;
+  const int events_;
+  const std::unique_ptr<TrainerBoard> board_;
+  std::optional<TrainerExit> exit_;
+  std::string unread_;  // The beginning of a line.
+  bool skipping_ = false;  // In a line that is too long.
+  bool silent_ = false;
+  std::uint64_t bad_lines_ = 0;
+};
+
+// The end of a trainer's log, for people.
+[[nodiscard]] std::string LogTail(const std::filesystem::path& folder, std::size_t most_bytes);
+[[nodiscard]] inline std::filesystem::path LogFile(const std::filesystem::path& folder) { return folder / "trainer.log"; }
+
+}  // namespace tandem::jobs

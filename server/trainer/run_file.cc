@@ -1,0 +1,57 @@
+#include "server/trainer/run_file.h"
+
+#include <fstream>
+
+#include <json/value.h>
+
+#include "api/wire/json_document.h"
+#include "api/wire/json_fields.h"
+#include "api/wire/training_job_json.h"
+
+namespace tandem {
+namespace {
+
+constexpr int kMostThreads = 4096;
+
+}  // namespace
+
+Status WriteRunFile(const TrainerRun& run, const std::filesystem::path& file) {
+  Json::Value json;
+  json["job"] = TrainingJobToJson(run.job);
+  json["model"] = run.model.string();
+  json["folder"] = run.folder.string();
+  json["data_root"] = run.data_root.string();
+  json["threads"] = run.threads;
+  std::ofstream out(file, std::ios::trunc);
+  out << JsonLine(json) << "\n";
+  out.close();
+  if (!out) return Fail(ErrorCode::kInternal, "'{}' cannot be written", file.string());
+  return {};
+}
+
+Result<TrainerRun> ReadRunFile(const std::filesystem::path& file) {
+  TANDEM_ASSIGN(const Json::Value json, ReadJsonFile(file.string()));
+  std::vector<JsonMistake> mistakes;
+  JsonFields fields(json, "", mistakes);
+  TrainerRun run;
+  std::string model;
+  std::string folder;
+  std::string data_root;
+  fields.Text("model", model);
+  fields.Text("folder", folder);
+  fields.Text("data_root", data_root);
+  fields.Whole("threads", run.threads, 1, kMostThreads);
+  const Json::Value* const job = fields.Object("job");
+  fields.Finish();
+  if (!mistakes.empty()) return Invalid("'{}': {}", file.string(), mistakes.front().message);
+  if (job == nullptr) return Invalid("'{}' has no job", file.string());
+  auto read = ReadTrainingJob(*job);
+  if (!read) return Invalid("'{}': {}", file.string(), read.error().ToError().message);
+  run.job = *std::move(read);
+  run.model = model;
+  run.folder = folder;
+  run.data_root = data_root;
+  return run;
+}
+
+}  // namespace tandem
