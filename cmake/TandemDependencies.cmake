@@ -2,7 +2,9 @@
 # read.
 find_package(Threads REQUIRED)
 find_package(CLI11 CONFIG REQUIRED)
+find_package(JPEG REQUIRED)
 find_package(OpenSSL REQUIRED)
+find_package(PNG REQUIRED)
 find_package(Protobuf REQUIRED)
 find_package(Trantor CONFIG REQUIRED)
 find_package(ZLIB REQUIRED)
