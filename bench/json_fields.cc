@@ -1,83 +1,36 @@
 #include "bench/json_fields.h"
 
-#include <algorithm>
 #include <cmath>
-#include <exception>
-#include <memory>
 #include <utility>
 
-#include <json/reader.h>
-#include <json/writer.h>
-
+#include "api/wire/json_document.h"
 #include "api/wire/json_text.h"
 
 namespace tandem::bench {
 namespace {
 
-// The value as it stands in the file, short enough for a message.
-std::string Shown(const Json::Value& value) {
-  Json::StreamWriterBuilder builder;
-  builder["indentation"] = "";
-  builder["emitUTF8"] = true;
-  return Excerpt(Json::writeString(builder, value));
-}
-
 Result<std::string> TextOf(const Json::Value& value, const std::string& pointer) {
-  if (!value.isString()) return Invalid("{}: must be a text, not {}", pointer, Shown(value));
+  if (!value.isString()) return Invalid("{}: must be a text, not {}", pointer, JsonExcerpt(value));
   std::string text = value.asString();
   if (text.empty()) return Invalid("{}: must not be empty", pointer);
   if (text.size() > JsonFields::kMaxText) return Invalid("{}: has more than {} bytes", pointer, JsonFields::kMaxText);
-  const auto control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; };
-  if (!IsValidUtf8(text) || std::ranges::any_of(text, control)) {
-    return Invalid("{}: must be UTF-8 without control characters, not {}", pointer, Shown(value));
+  if (!IsPrintableUtf8(text)) {
+    return Invalid("{}: must be UTF-8 without control characters, not {}", pointer, JsonExcerpt(value));
   }
   return text;
 }
 
-// RFC 6901.
-std::string Escaped(std::string_view name) {
-  std::string out;
-  for (const char c : name) {
-    if (c == '~') {
-      out += "~0";
-    } else if (c == '/') {
-      out += "~1";
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
-
 }  // namespace
-
-Result<Json::Value> ParseStrictJson(std::string_view text) {
-  // jsoncpp lets some things pass that are no JSON.
-  if (const Status strict = CheckJson(text); !strict) return Invalid("not JSON: {}", strict.error().message);
-  Json::CharReaderBuilder builder;
-  Json::CharReaderBuilder::strictMode(&builder.settings_);
-  builder.settings_["stackLimit"] = 32;
-  Json::Value value;
-  std::string problem;
-  try {
-    const std::unique_ptr<Json::CharReader> reader(builder.newCharReader());
-    if (reader->parse(text.data(), text.data() + text.size(), &value, &problem)) return value;
-  } catch (const std::exception& e) {
-    problem = e.what();
-  }
-  std::ranges::replace(problem, '\n', ' ');
-  return Invalid("not JSON: {}", Excerpt(problem));
-}
 
 Result<JsonFields> JsonFields::Of(const Json::Value& value, std::string pointer) {
   if (!value.isObject()) {
-    return Invalid("{}: must be an object, not {}", pointer.empty() ? "/" : pointer, Shown(value));
+    return Invalid("{}: must be an object, not {}", pointer.empty() ? "/" : pointer, JsonExcerpt(value));
   }
   return JsonFields(value, std::move(pointer));
 }
 
 std::string JsonFields::At(const std::string& name) const {
-  return pointer_ + "/" + Escaped(name);
+  return JsonPointer(pointer_, name);
 }
 
 const Json::Value* JsonFields::Take(const std::string& name) {
@@ -104,10 +57,10 @@ Result<std::string> JsonFields::TextOr(const std::string& name, std::string fall
 
 Result<double> JsonFields::Number(const std::string& name, double low, double high) {
   TANDEM_ASSIGN(const Json::Value* value, Require(name));
-  if (!value->isNumeric()) return Invalid("{}: must be a number, not {}", At(name), Shown(*value));
+  if (!value->isNumeric()) return Invalid("{}: must be a number, not {}", At(name), JsonExcerpt(*value));
   const double number = value->asDouble();
   if (!std::isfinite(number) || number < low || number > high) {
-    return Invalid("{}: must be from {} to {}, not {}", At(name), low, high, Shown(*value));
+    return Invalid("{}: must be from {} to {}, not {}", At(name), low, high, JsonExcerpt(*value));
   }
   return number;
 }
@@ -132,7 +85,7 @@ Result<int> JsonFields::WholeOr(const std::string& name, int low, int high, int 
 Result<bool> JsonFields::FlagOr(const std::string& name, bool fallback) {
   const Json::Value* const value = Take(name);
   if (value == nullptr) return fallback;
-  if (!value->isBool()) return Invalid("{}: must be true or false, not {}", At(name), Shown(*value));
+  if (!value->isBool()) return Invalid("{}: must be true or false, not {}", At(name), JsonExcerpt(*value));
   return value->asBool();
 }
 
@@ -145,7 +98,7 @@ Result<std::vector<std::string>> JsonFields::Texts(const std::string& name) {
     return texts;
   }
   if (!value->isArray() || value->size() > kMaxItems) {
-    return Invalid("{}: must be a text or a list of at most {} texts, not {}", At(name), kMaxItems, Shown(*value));
+    return Invalid("{}: must be a text or a list of at most {} texts, not {}", At(name), kMaxItems, JsonExcerpt(*value));
   }
   for (Json::ArrayIndex i = 0; i < value->size(); ++i) {
     TANDEM_ASSIGN(texts.emplace_back(), TextOf((*value)[i], std::format("{}/{}", At(name), i)));
@@ -158,7 +111,7 @@ Result<std::vector<JsonFields>> JsonFields::Objects(const std::string& name) {
   const Json::Value* const value = Take(name);
   if (value == nullptr) return objects;
   if (!value->isArray() || value->size() > kMaxItems) {
-    return Invalid("{}: must be a list of at most {} objects, not {}", At(name), kMaxItems, Shown(*value));
+    return Invalid("{}: must be a list of at most {} objects, not {}", At(name), kMaxItems, JsonExcerpt(*value));
   }
   for (Json::ArrayIndex i = 0; i < value->size(); ++i) {
     TANDEM_ASSIGN(JsonFields fields, Of((*value)[i], std::format("{}/{}", At(name), i)));
@@ -185,7 +138,7 @@ Result<std::vector<std::pair<std::string, std::string>>> JsonFields::TextMembers
 
 Status JsonFields::Finish() const {
   for (const std::string& name : value_->getMemberNames()) {
-    if (!asked_.contains(name)) return Invalid("{}: is not known here", Excerpt(At(name)));
+    if (!asked_.contains(name)) return Invalid("{}: is not known here", At(name));
   }
   return {};
 }

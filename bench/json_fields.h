@@ -13,9 +13,6 @@
 
 namespace tandem::bench {
 
-// Strict JSON: one value, no comments, no field twice, nested at most 32 levels deep.
-[[nodiscard]] Result<Json::Value> ParseStrictJson(std::string_view text);
-
 // An object of a scenario file, read field by field. Every getter takes a field off the list of those that nobody has
 // asked for; Finish() refuses what is left, so that a misspelt field is an error and not a default. Errors begin with
 // the place as a JSON pointer. Borrows the JSON, which must outlive it. Used by one thread.

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <utility>
 
+#include "api/wire/json_document.h"
 #include "api/wire/json_text.h"
 
 namespace tandem::bench {

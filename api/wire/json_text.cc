@@ -59,6 +59,18 @@ bool IsValidUtf8(std::string_view text) {
   return simdjson::validate_utf8(text.data(), text.size());
 }
 
+bool IsPrintableUtf8(std::string_view text) {
+  if (!IsValidUtf8(text)) return false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    const std::string_view rest = text.substr(i);
+    if (c < 0x20 || c == 0x7F) return false;
+    if (c == 0xC2 && static_cast<unsigned char>(rest[1]) < 0xA0) return false;  // U+0080 to U+009F
+    if (rest.starts_with("\xE2\x80\xA8") || rest.starts_with("\xE2\x80\xA9")) return false;
+  }
+  return true;
+}
+
 void AppendJsonString(std::string_view text, std::string& out) {
   out += '"';
   if (IsValidUtf8(text)) {

@@ -20,6 +20,9 @@ void AppendJsonString(std::string_view text, std::string& out);
 
 [[nodiscard]] bool IsValidUtf8(std::string_view text);
 
+// Valid UTF-8 without control characters and line separators: fit for a name that people and logs see.
+[[nodiscard]] bool IsPrintableUtf8(std::string_view text);
+
 inline constexpr std::size_t kExcerptBytes = 100;
 
 // Text from a client, fit for a message or a log line: at most kExcerptBytes, cut with "…", valid UTF-8, and with

@@ -13,12 +13,12 @@
 #include <json/value.h>
 #include <signal.h>
 
+#include "api/wire/json_document.h"
 #include "api/wire/json_text.h"
 #include "loadgen/comparison.h"
 #include "loadgen/report_file.h"
 #include "server/cli/command.h"
 #include "server/cli/interruption.h"
-#include "server/cli/json_fields.h"
 #include "server/cli/loadgen_options.h"
 #include "server/cli/loadgen_prepare.h"
 #include "server/cli/loadgen_run.h"
@@ -101,7 +101,7 @@ Result<Side> MakeSide(const Json::Value& json, std::vector<std::string> argument
 }
 
 Result<Spec> ParseSpec(const std::string& file) {
-  TANDEM_ASSIGN(const Json::Value json, ReadJsonObject(file));
+  TANDEM_ASSIGN(const Json::Value json, ReadJsonFile(file));
   TANDEM_TRY(CheckMembers(json, {"repetitions", "seed", "confidence", "arguments", "sides"}, "the specification"));
   Spec spec;
   if (json.isMember("repetitions")) {

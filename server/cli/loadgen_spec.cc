@@ -8,15 +8,16 @@
 #include <utility>
 #include <vector>
 
+#include "api/wire/json_document.h"
+#include "api/wire/json_fields.h"
 #include "api/wire/json_text.h"
 #include "loadgen/arrival_text.h"
-#include "server/cli/json_fields.h"
 
 namespace tandem::cli {
 namespace {
 
 using Limits = LoadLimits;
-using Mistakes = std::vector<std::string>;
+using Mistakes = std::vector<JsonMistake>;
 
 constexpr std::size_t kMostMistakes = 20;  // That are told.
 constexpr std::size_t kMaxInputs = 1024;
@@ -29,7 +30,7 @@ InputChoice ReadInput(const std::string& name, const Json::Value& value, const s
   choice.where = pointer;
   if (value.isString() && value.asString().starts_with('@')) {
     choice.file = value.asString().substr(1);
-    if (choice.file.empty()) mistakes.push_back(std::format("{} is \"@\"; a file must follow", pointer));
+    if (choice.file.empty()) mistakes.push_back({pointer, std::format("{} is \"@\"; a file must follow", pointer)});
   } else if (value.isObject()) {
     std::uint64_t seed = 1;
     JsonFields fields(value, pointer, mistakes);
@@ -37,7 +38,8 @@ InputChoice ReadInput(const std::string& name, const Json::Value& value, const s
     fields.Finish();
     choice.seed = seed;
   } else if (value.isNull()) {
-    mistakes.push_back(std::format("{} is null; it must be a value, \"@FILE.npy\" or {{\"random\": SEED}}", pointer));
+    mistakes.push_back(
+        {pointer, std::format("{} is null; it must be a value, \"@FILE.npy\" or {{\"random\": SEED}}", pointer)});
   } else {
     choice.json = value;
   }
@@ -69,17 +71,18 @@ void ReadChoices(JsonFields& fields, InferChoices& choices, Mistakes& mistakes) 
   choices.shapes_where = fields.PointerTo("shapes");
   if (const Json::Value* inputs = NamedMembers(fields, "inputs")) {
     for (const std::string& name : inputs->getMemberNames()) {
-      const std::string pointer = JsonFields(*inputs, choices.inputs_where, mistakes).PointerTo(name);
+      const std::string pointer = JsonPointer(choices.inputs_where, name);
       choices.inputs.push_back(ReadInput(name, (*inputs)[name], pointer, mistakes));
     }
   }
   if (const Json::Value* shapes = NamedMembers(fields, "shapes")) {
     for (const std::string& name : shapes->getMemberNames()) {
-      const std::string pointer = JsonFields(*shapes, choices.shapes_where, mistakes).PointerTo(name);
+      const std::string pointer = JsonPointer(choices.shapes_where, name);
       choices.shapes.push_back(ReadShape(name, (*shapes)[name], pointer, fields));
       const auto input = std::ranges::find(choices.inputs, name, &InputChoice::name);
       if (input != choices.inputs.end() && !input->file.empty()) {
-        mistakes.push_back(std::format("{} is given, but the file '{}' has a shape of its own", pointer, input->file));
+        mistakes.push_back(
+            {pointer, std::format("{} is given, but the file '{}' has a shape of its own", pointer, input->file)});
       }
     }
   }
@@ -102,19 +105,22 @@ void ReadExpect(JsonFields& fields, ExpectOptions& expect, Mistakes& mistakes) {
     }
   }
   if (!good) return fields.Mistake(expect.where, *value, R"("first", "FILE.npz" or {"OUTPUT": "FILE.npy"})");
-  if (const Status parsed = ParseExpect(texts, expect); !parsed) mistakes.push_back(parsed.error().message);
+  if (const Status parsed = ParseExpect(texts, expect); !parsed) {
+    mistakes.push_back({expect.where, parsed.error().message});
+  }
 }
 
 // A mistake in how much load there is, before any of it is offered.
 void CheckArrivalText(const ModelOptions& model, const std::string& pointer, Mistakes& mistakes) {
   if (model.users && model.rate) {
-    mistakes.push_back(std::format("{}/users is {} and {}/rate is {}: a closed loop has no rate", pointer, *model.users,
-                                   pointer, *model.rate));
+    mistakes.push_back({pointer, std::format("{}/users is {} and {}/rate is {}: a closed loop has no rate", pointer,
+                                             *model.users, pointer, *model.rate)});
     return;
   }
   const std::string kind = model.arrivals.empty() ? (model.users ? "closed" : "poisson") : model.arrivals;
   if (const auto arrivals = loadgen::ParseArrivals(kind, {.rate = model.rate, .users = model.users}); !arrivals) {
-    mistakes.push_back(std::format("{}/arrivals is \"{}\": {}", pointer, Excerpt(kind), arrivals.error().message));
+    mistakes.push_back({pointer + "/arrivals", std::format("{}/arrivals is \"{}\": {}", pointer, Excerpt(kind),
+                                                            arrivals.error().message)});
   }
 }
 
@@ -164,8 +170,8 @@ void ReadModels(JsonFields& fields, RunOptions& run, Mistakes& mistakes) {
   for (const ModelOptions& model : run.models) {
     const std::string& name = model.name.empty() ? model.model : model.name;
     if (!name.empty() && !names.insert(name).second) {
-      mistakes.push_back(
-          std::format("{}'{}' is there already: a \"name\" of its own tells it apart", model.where, Excerpt(name)));
+      mistakes.push_back({"/models", std::format("{}'{}' is there already: a \"name\" of its own tells it apart",
+                                                 model.where, Excerpt(name))});
     }
   }
 }
@@ -173,7 +179,7 @@ void ReadModels(JsonFields& fields, RunOptions& run, Mistakes& mistakes) {
 }  // namespace
 
 Status ReadLoadSpec(const std::string& file, RunOptions& run) {
-  auto json = ReadJsonObject(file);
+  auto json = ReadJsonFile(file);
   if (!json) return Invalid("--spec {}", json.error().message);
   Mistakes mistakes;
   JsonFields fields(*json, "", mistakes);
@@ -191,7 +197,7 @@ Status ReadLoadSpec(const std::string& file, RunOptions& run) {
   fields.Finish();
   if (mistakes.empty()) return {};
   std::string text = std::format("--spec '{}' has {}:", file, mistakes.size() == 1 ? "a mistake" : "mistakes");
-  for (std::size_t i = 0; i < std::min(mistakes.size(), kMostMistakes); ++i) text += "\n  " + mistakes[i];
+  for (std::size_t i = 0; i < std::min(mistakes.size(), kMostMistakes); ++i) text += "\n  " + mistakes[i].message;
   if (mistakes.size() > kMostMistakes) text += std::format("\n  and {} more", mistakes.size() - kMostMistakes);
   return Fail(ErrorCode::kInvalidArgument, "{}", text);
 }

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <json/json.h>
 
+#include "api/wire/json_document.h"
 #include "bench/temporary_folder.h"
 #include "tests/bench/fake_measurement.h"
 
