@@ -64,6 +64,11 @@ class BackwardGate {
 
 thread_local OpGate* BackwardGate::current_ = nullptr;
 
+// The one that ATen's operators use unless they are told otherwise.
+at::Generator RandomNumbers() {
+  return at::detail::getDefaultCPUGenerator();
+}
+
 // What ATen throws outside of a program's nodes.
 template <typename Work>
 auto Guarded(const char* what, Work work) -> Result<decltype(work())> {
@@ -90,7 +95,7 @@ Result<std::unique_ptr<Learner>> Learner::Load(const TrainingJob& job, const std
   TANDEM_ASSIGN(learner->program_, Program::Compile(model, {value.name}, AllOps()));
   TANDEM_TRY(learner->ChooseParameters());
   learner->optimizer_ = std::make_unique<Optimizer>(job.optimizer, learner->parameters_);
-  at::detail::getDefaultCPUGenerator().set_current_seed(job.seed);
+  RandomNumbers().set_current_seed(job.seed);
   return learner;
 }
 
@@ -117,7 +122,7 @@ Status Learner::ChooseParameters() {
 Result<double> Learner::Accumulate(const Examples& batch, std::int64_t share) {
   const RunMode mode{.training = true,
                      .update_batch_norm = job_.update_batch_norm,
-                     .random = at::detail::getDefaultCPUGenerator()};
+                     .random = RandomNumbers()};
   TANDEM_ASSIGN(Tensors outputs, program_->Run(mode, batch.inputs, gate_));
   return Guarded("the loss and its gradients", [&] {
     at::Tensor loss = ComputeLoss(job_.loss, form_, outputs[0], batch.target);
@@ -160,7 +165,7 @@ NamedTensors Learner::Snapshot() const {
   for (const auto& [name, tensor] : optimizer_->State()) {
     snapshot.emplace(std::string(kOptimizerPrefix) + name, tensor.clone());
   }
-  snapshot.emplace(kRandomState, at::detail::getDefaultCPUGenerator().get_state());
+  snapshot.emplace(kRandomState, RandomNumbers().get_state());
   return snapshot;
 }
 
@@ -182,7 +187,7 @@ Status Learner::Restore(const NamedTensors& snapshot) {
   const auto random = snapshot.find(kRandomState);
   if (random == snapshot.end()) return Invalid("the checkpoint lacks the state of the random numbers");
   return Guarded("the random numbers of the checkpoint", [&] {
-           at::detail::getDefaultCPUGenerator().set_state(random->second);
+           RandomNumbers().set_state(random->second);
            return true;
          })
       .transform([](bool) {});
