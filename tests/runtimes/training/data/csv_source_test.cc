@@ -141,7 +141,7 @@ TEST_F(CsvSourceTest, RefusesBrokenFiles) {
   EXPECT_THAT(Why("a,b,y\n1,2,\"open\n3,4,0\n"), AllOf(HasSubstr("line 2"), HasSubstr("not closed")));
   EXPECT_THAT(Why("a,b,y\n1,\"2\"x,0\n"), AllOf(HasSubstr("line 2"), HasSubstr("after the end of a quote")));
   EXPECT_THAT(Why("a,b,y\n1,2\"\",0\n"), AllOf(HasSubstr("line 2"), HasSubstr("quote within")));
-  EXPECT_THAT(Why(std::string("a,b,y\n1,2\0,0\n", 14)), HasSubstr("line 2"));
+  EXPECT_THAT(Why(std::string("a,b,y\n1,2\0,0\n", 13)), HasSubstr("line 2"));
 }
 
 TEST_F(CsvSourceTest, BoundsColumnsAndRows) {
