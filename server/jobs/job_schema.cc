@@ -98,17 +98,18 @@ Status Migrate(Database& database, std::span<const std::string> migrations) {
   TANDEM_ASSIGN(const std::int64_t version, VersionOf(database));
   if (version == newest) return {};
   if (version > newest || version < 0) {
-    return Fail(ErrorCode::kUnsupported,
-                "the job database '{}' has version {}, and this program knows none beyond {}; use the program that made "
-                "it or a newer one, or another state directory",
-                database.file(), version, newest);
+    return Fail(
+        ErrorCode::kUnsupported,
+        "the job database '{}' has version {}, and this program knows none beyond {}; use the program that made "
+        "it or a newer one, or another state directory",
+        database.file(), version, newest);
   }
   TANDEM_ASSIGN(SqlTransaction transaction, SqlTransaction::Begin(database, /*durable=*/true));
   for (std::int64_t next = version; next < newest; ++next) {
     TANDEM_TRY(database.RunScript(migrations[static_cast<std::size_t>(next)]));
   }
-  TANDEM_TRY(database.RunScript(
-      std::format("PRAGMA application_id={}; PRAGMA user_version={}", kApplicationId, newest)));
+  TANDEM_TRY(
+      database.RunScript(std::format("PRAGMA application_id={}; PRAGMA user_version={}", kApplicationId, newest)));
   return transaction.Commit();
 }
 

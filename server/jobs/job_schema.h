@@ -11,8 +11,8 @@ namespace tandem::jobs {
 // entry never changes: a change of the tables is a new entry.
 [[nodiscard]] std::span<const std::string> JobMigrations();
 
-// Brings the database to the newest version, all or nothing. A database of a newer program, and one that is not ours, is
-// refused and left as it is.
+// Brings the database to the newest version, all or nothing. A database of a newer program, and one that is not ours,
+// is refused and left as it is.
 [[nodiscard]] Status Migrate(Database& database, std::span<const std::string> migrations);
 
 }  // namespace tandem::jobs

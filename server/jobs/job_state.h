@@ -31,8 +31,8 @@ enum class JobAction {
   kCancel,
 };
 
-inline constexpr std::array kJobStates = {JobState::kQueued,    JobState::kAdmitted, JobState::kRunning,
-                                          JobState::kPaused,    JobState::kSucceeded, JobState::kFailed,
+inline constexpr std::array kJobStates = {JobState::kQueued,   JobState::kAdmitted,  JobState::kRunning,
+                                          JobState::kPaused,   JobState::kSucceeded, JobState::kFailed,
                                           JobState::kCancelled};
 inline constexpr std::array kJobActions = {JobAction::kAdmit,   JobAction::kStart,   JobAction::kPause,
                                            JobAction::kResume,  JobAction::kRequeue, JobAction::kRetry,
@@ -46,7 +46,8 @@ inline constexpr std::array kJobActions = {JobAction::kAdmit,   JobAction::kStar
 // Whether nothing can change the state any more.
 [[nodiscard]] bool HasEnded(JobState state);
 
-// The state after the action; kConflict, naming both and where the action is possible, when it is not possible now. Pure.
+// The state after the action; kConflict, naming both and where the action is possible, when it is not possible now.
+// Pure.
 [[nodiscard]] Result<JobState> NextState(JobState state, JobAction action);
 
 }  // namespace tandem::jobs

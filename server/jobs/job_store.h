@@ -29,17 +29,17 @@ struct StoreLimits {
 };
 
 // The jobs of a server and what became of them, in DIRECTORY/jobs.db. Only the server opens it, once; a second one is
-// refused. Every call is all or nothing. When a call that changes a state, a checkpoint or the list of jobs returns, the
-// change is on the disk; progress, events and points that were reported since may be lost with the power, not with the
-// process. Any thread; calls wait for the disk, so none belongs on an I/O thread.
+// refused. Every call is all or nothing. When a call that changes a state, a checkpoint or the list of jobs returns,
+// the change is on the disk; progress, events and points that were reported since may be lost with the power, not with
+// the process. Any thread; calls wait for the disk, so none belongs on an I/O thread.
 class JobStore {
  public:
   // `clock` is borrowed and outlives the store.
   [[nodiscard]] static Result<std::unique_ptr<JobStore>> Open(const std::filesystem::path& directory,
                                                               const Clock& clock, StoreLimits limits = {});
 
-  // A new job in state queued. The same owner, key and spec again give the job that is there; another spec under the same
-  // key is kConflict. kUnavailable when there are as many jobs as may be.
+  // A new job in state queued. The same owner, key and spec again give the job that is there; another spec under the
+  // same key is kConflict. kUnavailable when there are as many jobs as may be.
   struct Submitted {
     JobRecord job;
     bool is_new = true;
@@ -49,8 +49,8 @@ class JobStore {
   [[nodiscard]] Result<JobPage> List(const JobQuery& query) const;
   [[nodiscard]] Result<std::map<JobState, std::int64_t>> CountByState() const;
 
-  // The job after the action (server/jobs/job_state.h); kConflict when its state does not allow it. Adds an event of kind
-  // "state": {"from": …, "to": …, "action": …, "reason": …}.
+  // The job after the action (server/jobs/job_state.h); kConflict when its state does not allow it. Adds an event of
+  // kind "state": {"from": …, "to": …, "action": …, "reason": …}.
   [[nodiscard]] Result<JobRecord> Transition(JobId id, JobAction action, const TransitionFields& fields = {});
   // kConflict once the job has ended.
   [[nodiscard]] Status UpdateProgress(JobId id, const JobProgress& progress);
@@ -65,9 +65,9 @@ class JobStore {
   [[nodiscard]] Result<std::vector<JobEvent>> EventsAfter(std::optional<JobId> job, std::int64_t sequence,
                                                           int limit) const;
 
-  // Points with ascending steps. A step at or before the last one replaces what was there from it on: the job went back to
-  // a checkpoint. A series that grows too long is thinned evenly; its newest point is always there. What is not finite is
-  // left out.
+  // Points with ascending steps. A step at or before the last one replaces what was there from it on: the job went back
+  // to a checkpoint. A series that grows too long is thinned evenly; its newest point is always there. What is not
+  // finite is left out.
   [[nodiscard]] Status AddSeriesPoints(JobId job, const std::string& name, std::span<const SeriesPoint> points);
   // By name, in the order of steps.
   [[nodiscard]] Result<std::map<std::string, std::vector<SeriesPoint>>> Series(JobId job) const;
@@ -97,8 +97,7 @@ class JobStore {
   [[nodiscard]] Result<std::optional<JobRecord>> FindByKey(const NewJob& job, const std::string& hash) const
       REQUIRES(mu_);
   [[nodiscard]] Status WriteProgress(JobId id, const JobProgress& progress) REQUIRES(mu_);
-  [[nodiscard]] Result<std::int64_t> InsertEvent(JobId job, std::string_view kind, std::string_view body)
-      REQUIRES(mu_);
+  [[nodiscard]] Result<std::int64_t> InsertEvent(JobId job, std::string_view kind, std::string_view body) REQUIRES(mu_);
   [[nodiscard]] Result<SeriesRow> FindOrAddSeries(JobId job, const std::string& name) REQUIRES(mu_);
   [[nodiscard]] Status ThinSeries(SeriesRow series) REQUIRES(mu_);
 

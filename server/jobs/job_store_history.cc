@@ -42,8 +42,8 @@ Status Append(Database& database, std::int64_t series, std::int64_t spacing, con
     TANDEM_TRY(database.Execute("DELETE FROM points WHERE series = ? AND step = ?", series, *end.newest));
     end.newest = end.before;
   }
-  TANDEM_TRY(database.Execute("INSERT INTO points (series, step, value) VALUES (?, ?, ?)", series, point.step,
-                              point.value));
+  TANDEM_TRY(
+      database.Execute("INSERT INTO points (series, step, value) VALUES (?, ?, ?)", series, point.step, point.value));
   end = {.newest = point.step, .before = end.newest};
   return {};
 }
@@ -62,13 +62,13 @@ Result<std::vector<std::int64_t>> ReadSteps(Database& database, std::int64_t ser
 }  // namespace
 
 Result<std::int64_t> JobStore::InsertEvent(JobId job, std::string_view kind, std::string_view body) {
-  TANDEM_TRY(database_->Execute("INSERT INTO events (job, time, kind, body) VALUES (?, ?, ?, ?)", job, Now(), kind,
-                                body));
+  TANDEM_TRY(
+      database_->Execute("INSERT INTO events (job, time, kind, body) VALUES (?, ?, ?, ?)", job, Now(), kind, body));
   const std::int64_t sequence = database_->LastInsertId();
-  TANDEM_TRY(database_->Execute(
-      "DELETE FROM events WHERE job = ? AND sequence <= "
-      "(SELECT sequence FROM events WHERE job = ? ORDER BY sequence DESC LIMIT 1 OFFSET ?)",
-      job, job, limits_.events_per_job));
+  TANDEM_TRY(
+      database_->Execute("DELETE FROM events WHERE job = ? AND sequence <= "
+                         "(SELECT sequence FROM events WHERE job = ? ORDER BY sequence DESC LIMIT 1 OFFSET ?)",
+                         job, job, limits_.events_per_job));
   return sequence;
 }
 
@@ -170,9 +170,10 @@ Status JobStore::AddSeriesPoints(JobId job, const std::string& name, std::span<c
 Result<std::map<std::string, std::vector<SeriesPoint>>> JobStore::Series(JobId job) const {
   MutexLock lock(mu_);
   TANDEM_TRY(CheckExists(job));
-  TANDEM_ASSIGN(Statement rows,
-                database_->Prepare("SELECT name, step, value FROM series JOIN points ON points.series = series.id WHERE "
-                                   "job = ? ORDER BY series.id, step"));
+  TANDEM_ASSIGN(
+      Statement rows,
+      database_->Prepare("SELECT name, step, value FROM series JOIN points ON points.series = series.id WHERE "
+                         "job = ? ORDER BY series.id, step"));
   rows.Bind(job);
   std::map<std::string, std::vector<SeriesPoint>> series;
   while (true) {
@@ -188,8 +189,7 @@ Status JobStore::AddCheckpoint(const CheckpointRecord& checkpoint) {
   TANDEM_TRY(CheckExists(checkpoint.job));
   TANDEM_TRY(database_->Execute(
       "INSERT OR REPLACE INTO checkpoints (job, step, path, bytes, checksum, time, good) VALUES (?, ?, ?, ?, ?, ?, ?)",
-      checkpoint.job, checkpoint.step, checkpoint.path, checkpoint.bytes, checkpoint.checksum, Now(),
-      checkpoint.good));
+      checkpoint.job, checkpoint.step, checkpoint.path, checkpoint.bytes, checkpoint.checksum, Now(), checkpoint.good));
   return transaction.Commit();
 }
 

@@ -40,8 +40,9 @@ Error SqliteError(const std::string& file, sqlite3* db, int code) {
     case SQLITE_CANTOPEN:
       return {ErrorCode::kUnavailable, std::format("the job database '{}' cannot be opened: {}", file, reason)};
     case SQLITE_IOERR:
-      return {ErrorCode::kUnavailable,
-              std::format("the job database '{}' cannot be read or written, and nothing was changed: {}", file, reason)};
+      return {
+          ErrorCode::kUnavailable,
+          std::format("the job database '{}' cannot be read or written, and nothing was changed: {}", file, reason)};
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
       return {ErrorCode::kUnavailable, std::format("the job database '{}' is in use by another program", file)};
@@ -85,8 +86,7 @@ Statement& Statement::Bind(double value) {
 Statement& Statement::Bind(std::string_view value) {
   // A null pointer would be NULL, and not an empty text.
   const char* const text = value.empty() ? "" : value.data();
-  return Bound(
-      sqlite3_bind_text64(statement_.get(), next_, text, value.size(), SQLITE_TRANSIENT, SQLITE_UTF8));
+  return Bound(sqlite3_bind_text64(statement_.get(), next_, text, value.size(), SQLITE_TRANSIENT, SQLITE_UTF8));
 }
 
 Statement& Statement::Bind(std::nullopt_t) {
@@ -170,7 +170,8 @@ Status Database::Configure() {
     TANDEM_ASSIGN(Statement mode, Prepare("PRAGMA journal_mode=WAL"));
     TANDEM_ASSIGN(const bool told, mode.Step());
     if (!told || mode.Text(0) != "wal") {
-      return Fail(ErrorCode::kUnavailable, "the job database '{}' cannot be written beside (no WAL on this disk)", file_);
+      return Fail(ErrorCode::kUnavailable, "the job database '{}' cannot be written beside (no WAL on this disk)",
+                  file_);
     }
   }
   TANDEM_TRY(Execute("PRAGMA foreign_keys=ON"));

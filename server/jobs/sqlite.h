@@ -18,8 +18,8 @@ struct sqlite3_stmt;
 
 namespace tandem::jobs {
 
-// One SQL statement with its values, from Database::Prepare. Parameters are bound from the first on; columns count from 0.
-// Lives no longer than its database.
+// One SQL statement with its values, from Database::Prepare. Parameters are bound from the first on; columns count from
+// 0. Lives no longer than its database.
 class Statement {
  public:
   Statement& Bind(std::int64_t value);
@@ -88,7 +88,8 @@ class Database {
   [[nodiscard]] std::int64_t Changes() const;  // Rows that the last statement changed.
   [[nodiscard]] const std::string& file() const { return file_; }
 
-  // Whether a commit waits for the disk. What comes later and waits makes durable what came before. Not in a transaction.
+  // Whether a commit waits for the disk. What comes later and waits makes durable what came before. Not in a
+  // transaction.
   [[nodiscard]] Status SetDurable(bool durable);
 
  private:

@@ -49,9 +49,10 @@ Result<StateLock> StateLock::Acquire(const std::filesystem::path& directory) {
       return Fail(ErrorCode::kUnavailable, "'{}' cannot be locked: {}", file.string(),
                   std::generic_category().message(errno));
     }
-    return Fail(ErrorCode::kConflict,
-                "the state directory '{}' is in use by process {}; stop that server, or give this one another directory",
-                directory.string(), Holder(descriptor));
+    return Fail(
+        ErrorCode::kConflict,
+        "the state directory '{}' is in use by process {}; stop that server, or give this one another directory",
+        directory.string(), Holder(descriptor));
   }
   const std::string process = std::to_string(::getpid()) + "\n";
   // Only for the message to others; on a full disk it says "?".

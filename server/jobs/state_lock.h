@@ -6,8 +6,8 @@
 
 namespace tandem::jobs {
 
-// The right to use a state directory, for as long as this lives: two servers on one would run every job twice. The kernel
-// gives it back when the process ends in whatever way. Movable; used by one thread.
+// The right to use a state directory, for as long as this lives: two servers on one would run every job twice. The
+// kernel gives it back when the process ends in whatever way. Movable; used by one thread.
 class StateLock {
  public:
   // kConflict, naming the process that holds it, when another has it. Creates the directory, for its owner alone, when

@@ -1,5 +1,5 @@
-// What the store does when the machine does not do its part: processes that are killed, files that are damaged, disks that
-// are full or read-only.
+// What the store does when the machine does not do its part: processes that are killed, files that are damaged, disks
+// that are full or read-only.
 
 #include <array>
 #include <filesystem>

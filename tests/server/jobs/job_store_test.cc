@@ -129,7 +129,8 @@ TEST_F(JobStoreTest, ALifeWithARetryIsToldInFull) {
   clock_.Advance(1s);
   ASSERT_TRUE(store_->Transition(id, JobAction::kStart));
   clock_.Advance(1s);
-  const JobProgress done{.step = 9, .total_steps = 9, .epoch = 3, .loss = 0.5, .metric_name = "accuracy", .metric = 0.9};
+  const JobProgress done{
+      .step = 9, .total_steps = 9, .epoch = 3, .loss = 0.5, .metric_name = "accuracy", .metric = 0.9};
   const auto ended = store_->Transition(id, JobAction::kSucceed, {.progress = done});
   ASSERT_TRUE(ended) << ended.error().message;
   Reopen();
@@ -146,13 +147,14 @@ TEST_F(JobStoreTest, ALifeWithARetryIsToldInFull) {
   std::vector<std::string> states;
   const std::vector<JobEvent> events = store_->EventsAfter(id, 0, 100).value();
   for (const JobEvent& event : events) states.push_back(event.body);
-  EXPECT_THAT(states, ElementsAre(R"({"to":"queued","action":"submit"})",
-                                  R"({"from":"queued","to":"admitted","action":"admit"})",
-                                  R"({"from":"admitted","to":"running","action":"start"})",
-                                  R"({"from":"running","to":"queued","action":"retry","reason":"the trainer was killed"})",
-                                  R"({"from":"queued","to":"admitted","action":"admit"})",
-                                  R"({"from":"admitted","to":"running","action":"start"})",
-                                  R"({"from":"running","to":"succeeded","action":"succeed"})"));
+  EXPECT_THAT(
+      states,
+      ElementsAre(R"({"to":"queued","action":"submit"})", R"({"from":"queued","to":"admitted","action":"admit"})",
+                  R"({"from":"admitted","to":"running","action":"start"})",
+                  R"({"from":"running","to":"queued","action":"retry","reason":"the trainer was killed"})",
+                  R"({"from":"queued","to":"admitted","action":"admit"})",
+                  R"({"from":"admitted","to":"running","action":"start"})",
+                  R"({"from":"running","to":"succeeded","action":"succeed"})"));
 }
 
 TEST_F(JobStoreTest, WhatTheStateForbidsChangesNothing) {
