@@ -98,7 +98,8 @@ Result<std::vector<std::string>> JsonFields::Texts(const std::string& name) {
     return texts;
   }
   if (!value->isArray() || value->size() > kMaxItems) {
-    return Invalid("{}: must be a text or a list of at most {} texts, not {}", At(name), kMaxItems, JsonExcerpt(*value));
+    return Invalid("{}: must be a text or a list of at most {} texts, not {}", At(name), kMaxItems,
+                   JsonExcerpt(*value));
   }
   for (Json::ArrayIndex i = 0; i < value->size(); ++i) {
     TANDEM_ASSIGN(texts.emplace_back(), TextOf((*value)[i], std::format("{}/{}", At(name), i)));

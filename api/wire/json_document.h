@@ -18,8 +18,8 @@ namespace tandem {
 // The object in a file of at most 1 MB, as strict.
 [[nodiscard]] Result<Json::Value> ReadJsonFile(const std::string& file);
 
-// One line: members in the order of their names, every number the shortest text that reads back as the same; what is not
-// finite is null. Equal values give equal text.
+// One line: members in the order of their names, every number the shortest text that reads back as the same; what is
+// not finite is null. Equal values give equal text.
 [[nodiscard]] std::string JsonLine(const Json::Value& value);
 
 // The same, cut where it is long; for messages.

@@ -100,8 +100,9 @@ std::optional<DataKind> ReadKind(JsonFields& fields, const std::string& path, bo
   if (told) return told;
   // Of a path that is wrong nothing follows, and its own mistake is enough.
   if (path_given && path.empty()) return std::nullopt;
-  fields.Missing("kind", "it follows only from a path that ends in .npz or .csv; else \"arrays\" (a folder of .npy "
-                         "files), \"csv\", \"images\" or \"synthetic\"");
+  fields.Missing("kind",
+                 "it follows only from a path that ends in .npz or .csv; else \"arrays\" (a folder of .npy "
+                 "files), \"csv\", \"images\" or \"synthetic\"");
   return std::nullopt;
 }
 

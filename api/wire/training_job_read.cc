@@ -52,8 +52,8 @@ Json::Value Section(JsonFields& job, const char* name, const Table& table) {
 template <typename Table, typename Kind>
 void OnlyFor(JsonFields& fields, const char* name, bool said, const Table& table, Kind kind, Kind owner) {
   if (said && kind != owner) {
-    fields.Contradiction(name, std::format("it belongs to the kind {}, and this is {}", KindName(table, owner),
-                                           KindName(table, kind)));
+    fields.Contradiction(
+        name, std::format("it belongs to the kind {}, and this is {}", KindName(table, owner), KindName(table, kind)));
   }
 }
 
@@ -225,8 +225,7 @@ std::optional<double> ParseBytes(std::string_view text) {
                                                                           {"GiB", 0x1p30},
                                                                           {"TiB", 0x1p40}}};
   double number = 0;
-  const auto [end, error] =
-      std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
   if (error != std::errc()) return std::nullopt;
   text.remove_prefix(static_cast<std::size_t>(end - text.data()));
   if (text.starts_with(' ')) text.remove_prefix(1);

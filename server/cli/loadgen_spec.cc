@@ -119,8 +119,8 @@ void CheckArrivalText(const ModelOptions& model, const std::string& pointer, Mis
   }
   const std::string kind = model.arrivals.empty() ? (model.users ? "closed" : "poisson") : model.arrivals;
   if (const auto arrivals = loadgen::ParseArrivals(kind, {.rate = model.rate, .users = model.users}); !arrivals) {
-    mistakes.push_back({pointer + "/arrivals", std::format("{}/arrivals is \"{}\": {}", pointer, Excerpt(kind),
-                                                            arrivals.error().message)});
+    mistakes.push_back({pointer + "/arrivals",
+                        std::format("{}/arrivals is \"{}\": {}", pointer, Excerpt(kind), arrivals.error().message)});
   }
 }
 

@@ -27,7 +27,8 @@ TEST(ParseStrictJson, RefusesWhatIsNotExactlyOneValue) {
 }
 
 TEST(JsonLine, EqualValuesGiveEqualTextThatReadsBack) {
-  const auto json = ParseStrictJson(R"( {"b": [1, 0.1, 1e-8, 18446744073709551615, null], "a": {"x": "ü\n"}, "": true} )");
+  const auto json =
+      ParseStrictJson(R"( {"b": [1, 0.1, 1e-8, 18446744073709551615, null], "a": {"x": "ü\n"}, "": true} )");
   ASSERT_TRUE(json);
   const std::string line = JsonLine(*json);
   EXPECT_EQ(line, R"({"":true,"a":{"x":"ü\n"},"b":[1,0.1,1e-08,18446744073709551615,null]})");

@@ -30,9 +30,9 @@ TEST(JsonText, TellsValidUtf8) {
 TEST(JsonText, TellsWhatIsFitForALogLine) {
   EXPECT_TRUE(IsPrintableUtf8(""));
   EXPECT_TRUE(IsPrintableUtf8("grün \xC2\xA0 €"));
-  for (const std::string_view text : {std::string_view("a\0b", 3), std::string_view("a\n"), std::string_view("\x7F"),
-                                      std::string_view("\xC2\x80"), std::string_view("\xC2\x9F"),
-                                      std::string_view("\xE2\x80\xA8"), std::string_view("\xFF")}) {
+  for (const std::string_view text :
+       {std::string_view("a\0b", 3), std::string_view("a\n"), std::string_view("\x7F"), std::string_view("\xC2\x80"),
+        std::string_view("\xC2\x9F"), std::string_view("\xE2\x80\xA8"), std::string_view("\xFF")}) {
     EXPECT_FALSE(IsPrintableUtf8(text)) << Excerpt(text);
   }
 }
