@@ -4,6 +4,8 @@
 
 #include <ATen/ATen.h>
 
+#include "runtimes/training/ops/run_checks.h"
+
 namespace tandem::training {
 namespace {
 
@@ -42,6 +44,8 @@ Status Program::RunStep(const Step& step, const RunMode& mode, Tensors& values) 
     return Fail(ErrorCode::kTooLarge, "{}: {}", step.label, error.what_without_backtrace());
   } catch (const c10::Error& error) {
     return Invalid("{}: {}", step.label, error.what_without_backtrace());
+  } catch (const UnsupportedError& error) {
+    return Fail(ErrorCode::kUnsupported, "{}: {}", step.label, error.what());
   } catch (const std::bad_alloc&) {
     return Fail(ErrorCode::kTooLarge, "{}: out of memory", step.label);
   } catch (const std::exception& error) {
@@ -49,7 +53,8 @@ Status Program::RunStep(const Step& step, const RunMode& mode, Tensors& values) 
   }
   for (std::size_t i = 0; i < step.outputs.size(); ++i) {
     if (step.outputs[i] < 0) continue;
-    if (i >= out.size() || !out[i].defined()) return Fail(ErrorCode::kUnsupported, "{}: output {} is not computed", step.label, i);
+    if (i >= out.size() || !out[i].defined())
+      return Fail(ErrorCode::kUnsupported, "{}: output {} is not computed", step.label, i);
     values[static_cast<std::size_t>(step.outputs[i])] = std::move(out[i]);
   }
   in.clear();

@@ -32,8 +32,9 @@ struct Weight {
   bool trainable = false;  // By its place: a floating-point weight, no running statistic and no number in a formula.
 };
 
-// An ONNX graph made ready to be run by ATen, under autograd: nodes in order with their kernels, values in slots that are
-// emptied after their last use, and whatever depends on constants alone already computed. Made and used by one thread.
+// An ONNX graph made ready to be run by ATen, under autograd: nodes in order with their kernels, values in slots that
+// are emptied after their last use, and whatever depends on constants alone already computed. Made and used by one
+// thread.
 class Program {
  public:
   // Computes the `wanted` values (any of the graph, not only its outputs) and no node more. kUnsupported and

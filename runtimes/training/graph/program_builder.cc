@@ -88,7 +88,7 @@ class ProgramBuilder {
   std::unique_ptr<Program> program_;
   std::unordered_map<std::string, int> slots_;
   std::unordered_map<std::string, at::Tensor> constants_;
-  std::set<std::string, std::less<>> weights_;     // Constants that may be learnt: initializers, and fills in their place.
+  std::set<std::string, std::less<>> weights_;  // Constants that may be learnt: initializers, and fills in their place.
   std::set<std::string, std::less<>> statistics_;  // Means and variances of batch normalisation.
   std::set<const onnx::NodeProto*> needed_;
 };

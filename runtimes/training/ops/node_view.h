@@ -42,16 +42,18 @@ class NodeView {
   // A tensor attribute; kInvalidArgument when it cannot be read, nullopt when it is not there.
   [[nodiscard]] Result<std::optional<at::Tensor>> TensorValue(std::string_view name);
 
-  // kUnsupported for the first attribute that was not asked for.
+  // kUnsupported for the first attribute that was not asked for; kInvalidArgument for one that was read as what it is
+  // not.
   [[nodiscard]] Status CheckAllRead() const;
 
  private:
-  // The attribute, which counts as read from now on; null when it is not there.
-  const onnx::AttributeProto* Take(std::string_view name);
+  // The attribute, which counts as read from now on; null when it is not there or not of this type.
+  const onnx::AttributeProto* Take(std::string_view name, onnx::AttributeProto::AttributeType type);
 
   const onnx::NodeProto& node_;
   const int opset_;
   std::set<std::string, std::less<>> read_;
+  std::string mistyped_;  // An attribute that is not of the type that it was read as.
 };
 
 }  // namespace tandem::training
