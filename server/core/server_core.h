@@ -12,6 +12,10 @@
 #include "server/infer/inference_service.h"
 #include "server/repository/model_repository.h"
 
+namespace tandem::jobs {
+class JobService;
+}
+
 namespace tandem {
 
 // Names what this server is; the same over every front end.
@@ -45,6 +49,9 @@ struct ServerCore {
   // Set once start-up loading is done, cleared when draining begins.
   std::atomic<bool>& accepting;
   const bool strict_readiness;
+  // Null when there is no training; then training_off says why.
+  jobs::JobService* jobs = nullptr;
+  std::string training_off;
 
   // What /v2/health/ready and ServerReady answer.
   [[nodiscard]] bool Ready() const {

@@ -133,7 +133,9 @@ HeadReader::Outcome HeadReader::OnTarget(std::string_view target) {
   if (!rest.starts_with('/') && !asterisk) {
     return Refuse(400, "request target {} does not begin with '/'", Quoted(target));
   }
-  head_.path_ = PlaceOf(rest.substr(0, rest.find('?')));
+  const std::size_t question = rest.find('?');
+  head_.path_ = PlaceOf(rest.substr(0, question));
+  if (question != std::string_view::npos) head_.query_ = PlaceOf(rest.substr(question + 1));
   return {};
 }
 

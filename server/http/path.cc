@@ -6,26 +6,55 @@
 #include "server/http/text.h"
 
 namespace tandem::http {
+namespace {
 
-Result<std::string> DecodeSegment(std::string_view segment) {
+constexpr std::size_t kMostParameters = 32;
+
+// `what` says what the text is a part of, for messages.
+Result<std::string> PercentDecode(std::string_view text, std::string_view what) {
   std::string decoded;
-  decoded.reserve(segment.size());
-  for (std::size_t i = 0; i < segment.size(); ++i) {
-    char c = segment[i];
+  decoded.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
     if (c == '%') {
-      const int high = i + 1 < segment.size() ? HexValue(segment[i + 1]) : -1;
-      const int low = i + 2 < segment.size() ? HexValue(segment[i + 2]) : -1;
-      if (high < 0 || low < 0) return Invalid("path segment {} has an invalid percent escape", Quoted(segment));
+      const int high = i + 1 < text.size() ? HexValue(text[i + 1]) : -1;
+      const int low = i + 2 < text.size() ? HexValue(text[i + 2]) : -1;
+      if (high < 0 || low < 0) return Invalid("{} {} has an invalid percent escape", what, Quoted(text));
       c = static_cast<char>(high * 16 + low);
       i += 2;
     }
-    if (IsControl(c)) return Invalid("path segment {} has a control character", Quoted(segment));
-    if (c == '/' || c == '\\') return Invalid("path segment {} has a slash in it", Quoted(segment));
+    if (IsControl(c)) return Invalid("{} {} has a control character", what, Quoted(text));
     decoded += c;
   }
-  if (decoded == "." || decoded == "..") return Invalid("path segment {} is not allowed", Quoted(segment));
-  if (!IsValidUtf8(decoded)) return Invalid("path segment {} is not UTF-8", Quoted(segment));
+  if (!IsValidUtf8(decoded)) return Invalid("{} {} is not UTF-8", what, Quoted(text));
   return decoded;
+}
+
+}  // namespace
+
+Result<std::string> DecodeSegment(std::string_view segment) {
+  TANDEM_ASSIGN(std::string decoded, PercentDecode(segment, "path segment"));
+  if (decoded.find_first_of("/\\") != std::string::npos) {
+    return Invalid("path segment {} has a slash in it", Quoted(segment));
+  }
+  if (decoded == "." || decoded == "..") return Invalid("path segment {} is not allowed", Quoted(segment));
+  return decoded;
+}
+
+Result<std::map<std::string, std::string>> ParseQuery(std::string_view query) {
+  std::map<std::string, std::string> parameters;
+  while (!query.empty()) {
+    const std::string_view pair = query.substr(0, query.find('&'));
+    query.remove_prefix(std::min(query.size(), pair.size() + 1));
+    if (pair.empty()) continue;
+    const std::size_t equals = std::min(pair.find('='), pair.size());
+    TANDEM_ASSIGN(std::string name, PercentDecode(pair.substr(0, equals), "query parameter"));
+    TANDEM_ASSIGN(std::string value, PercentDecode(pair.substr(std::min(pair.size(), equals + 1)), "query parameter"));
+    if (parameters.size() >= kMostParameters) return Invalid("the query has more than {} parameters", kMostParameters);
+    const auto [place, is_new] = parameters.emplace(std::move(name), std::move(value));
+    if (!is_new) return Invalid("query parameter {} is given twice", Quoted(place->first));
+  }
+  return parameters;
 }
 
 Result<std::vector<std::string>> SplitPath(std::string_view path) {

@@ -26,8 +26,10 @@ class RequestHead {
   [[nodiscard]] Method method() const { return method_; }
   // Exactly as sent.
   [[nodiscard]] std::string_view method_name() const { return View(method_name_); }
-  // The path part of the target, still percent-encoded; "*" for OPTIONS *. A query has no meaning to any call.
+  // The path part of the target, still percent-encoded; "*" for OPTIONS *.
   [[nodiscard]] std::string_view path() const { return View(path_); }
+  // What follows the path and its '?', as it was sent; empty when there is none.
+  [[nodiscard]] std::string_view query() const { return View(query_); }
   // 0 or 1, as in HTTP/1.x.
   [[nodiscard]] int minor_version() const { return minor_version_; }
   // Whether the client wants the connection to stay open.
@@ -59,7 +61,7 @@ class RequestHead {
 
   std::string text_;
   std::vector<Field> fields_;
-  Place method_name_, path_;
+  Place method_name_, path_, query_;
   Method method_ = Method::kGet;
   int minor_version_ = 1;
   bool keep_alive_ = true;

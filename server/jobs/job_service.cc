@@ -25,6 +25,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::chrono::milliseconds kFollowTick{1'000};
+
 // Whether the best evaluation is better than the one before the first step.
 bool IsBetter(const TrainingJob& job, const EndEvent& end) {
   if (!end.baseline || !end.best) return false;
@@ -118,7 +120,9 @@ void JobService::RunWork() {
 void JobService::Wait() {
   std::vector<pollfd> polled = {{.fd = wake_fd_, .events = POLLIN, .revents = 0}};
   for (const int fd : supervisor_->fds()) polled.push_back({.fd = fd, .events = POLLIN, .revents = 0});
-  ::poll(polled.data(), polled.size(), static_cast<int>(Supervisor::kTick.count()));
+  std::optional<std::chrono::milliseconds> wait = supervisor_->UntilDue();
+  if (!followers_.empty()) wait = std::min(wait.value_or(kFollowTick), kFollowTick);
+  ::poll(polled.data(), polled.size(), wait ? static_cast<int>(wait->count()) : -1);
   std::uint64_t count = 0;
   [[maybe_unused]] const ssize_t read = ::read(wake_fd_, &count, sizeof count);
 }
@@ -133,7 +137,8 @@ void JobService::Run() {
     }
     supervisor_->Turn();
     drained_.store(draining_.load() && supervisor_->drained());
-    std::erase_if(followers_, [](auto& follower) { return !follower(); });
+    follower_count_.fetch_sub(
+        static_cast<int>(std::erase_if(followers_, [](auto& follower) { return !follower(); })));
     Wait();
   }
   // Here, because trainers end with the thread that started them.
@@ -211,18 +216,14 @@ void JobService::Series(JobId id, Done<std::map<std::string, std::vector<SeriesP
   });
 }
 
-void JobService::Events(std::optional<JobId> id, std::int64_t after, int limit, Done<std::vector<JobEvent>> done) {
-  Ask<std::vector<JobEvent>>(false, std::move(done), [this, id, after, limit]() -> Result<std::vector<JobEvent>> {
-    if (id) TANDEM_TRY(store_->Get(*id));
-    return store_->EventsAfter(id, after, limit);
-  });
+Result<std::vector<JobEvent>> JobService::EventsNow(std::optional<JobId> id, std::int64_t after, int limit) const {
+  if (id) TANDEM_TRY(store_->Get(*id));
+  return store_->EventsAfter(id, after, limit);
 }
 
-void JobService::Log(JobId id, std::uint64_t offset, Done<LogPiece> done) {
-  Ask<LogPiece>(false, std::move(done), [this, id, offset]() -> Result<LogPiece> {
-    TANDEM_ASSIGN(const JobRecord job, store_->Get(id));
-    return ReadLog(JobFolder::Of(options_.state, id), offset, HasEnded(job.state));
-  });
+Result<LogPiece> JobService::LogNow(JobId id, std::uint64_t offset) const {
+  TANDEM_ASSIGN(const JobRecord job, store_->Get(id));
+  return ReadLog(JobFolder::Of(options_.state, id), offset, HasEnded(job.state));
 }
 
 void JobService::PublishNow(JobId id, Done<JobRecord> done) {
@@ -293,8 +294,13 @@ void JobService::OnSucceeded(const JobRecord& record, const TrainingJob& job, co
   });
 }
 
-void JobService::Follow(std::move_only_function<bool()> work) {
+bool JobService::Follow(std::move_only_function<bool()> work) {
+  if (follower_count_.fetch_add(1) >= kMaxFollowers) {
+    follower_count_.fetch_sub(1);
+    return false;
+  }
   Post([this, work = std::move(work)]() mutable { followers_.push_back(std::move(work)); });
+  return true;
 }
 
 void JobService::BeginDrain() {

@@ -71,14 +71,18 @@ class JobService {
   void RollBack(JobId id, Done<JobRecord> done);
   void Checkpoints(JobId id, Done<std::vector<CheckpointRecord>> done);
   void Series(JobId id, Done<std::map<std::string, std::vector<SeriesPoint>>> done);
-  void Events(std::optional<JobId> id, std::int64_t after, int limit, Done<std::vector<JobEvent>> done);
-  // At most kMaxLogPiece bytes from `offset` on.
-  void Log(JobId id, std::uint64_t offset, Done<LogPiece> done);
-  static constexpr std::size_t kMaxLogPiece = 64 * 1024;
 
-  // `work` runs on the jobs thread now and then, at least once a second, and soon after anything was written down: for
-  // those who follow events or logs. It goes on until it returns false.
-  void Follow(std::move_only_function<bool()> work);
+  // For those who follow a job: `work` runs on the jobs thread, at once and then at least once a second, and soon after
+  // anything was written down, until it returns false. False when there are too many already.
+  [[nodiscard]] bool Follow(std::move_only_function<bool()> work);
+  static constexpr int kMaxFollowers = 256;
+  // What they may ask there; these wait for the disk.
+  [[nodiscard]] Result<JobRecord> GetNow(JobId id) const { return store_->Get(id); }
+  [[nodiscard]] Result<std::vector<JobEvent>> EventsNow(std::optional<JobId> id, std::int64_t after, int limit) const;
+  // At most kMaxLogPiece bytes from `offset` on.
+  [[nodiscard]] Result<LogPiece> LogNow(JobId id, std::uint64_t offset) const;
+  static constexpr std::size_t kMaxLogPiece = 64 * 1024;
+  [[nodiscard]] const Clock& clock() const { return clock_; }
 
   // Trainers write a checkpoint and end; false when they have not by the time `patience` is over.
   void BeginDrain();
@@ -109,6 +113,7 @@ class JobService {
   int wake_fd_ = -1;
   std::atomic<bool> draining_{false};
   std::atomic<bool> drained_{false};
+  std::atomic<int> follower_count_{0};
 
   // Jobs thread only.
   std::unique_ptr<Supervisor> supervisor_;

@@ -18,6 +18,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
+constexpr milliseconds kTick{200};  // While a trainer runs: its life and memory are looked at.
 constexpr milliseconds kBetweenSaves{500};
 constexpr std::size_t kReasonLogBytes = 2000;
 
@@ -92,6 +93,12 @@ std::vector<int> Supervisor::fds() const {
   return fds;
 }
 
+std::optional<milliseconds> Supervisor::UntilDue() const {
+  if (!active_.empty()) return kTick;
+  if (!next_attempt_ || draining_) return std::nullopt;
+  return milliseconds(std::max<std::int64_t>(1, *next_attempt_ - WallMs(clock_)));
+}
+
 void Supervisor::Turn() {
   for (auto active = active_.begin(); active != active_.end();) {
     Active& one = active->second;
@@ -116,8 +123,13 @@ void Supervisor::StartDue() {
   if (!page) return;
   std::vector<JobRecord> due;
   const std::int64_t now = WallMs(clock_);
+  next_attempt_.reset();
   for (const JobRecord& job : page->jobs) {
-    if (!job.next_attempt_at || *job.next_attempt_at <= now) due.push_back(job);
+    if (!job.next_attempt_at || *job.next_attempt_at <= now) {
+      due.push_back(job);
+    } else {
+      next_attempt_ = std::min(next_attempt_.value_or(*job.next_attempt_at), *job.next_attempt_at);
+    }
   }
   std::ranges::sort(due, [](const JobRecord& a, const JobRecord& b) {
     return a.priority != b.priority ? a.priority > b.priority : a.id < b.id;

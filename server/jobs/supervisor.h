@@ -37,11 +37,11 @@ class Supervisor {
   [[nodiscard]] Result<JobRecord> Resume(JobId id);
   [[nodiscard]] Result<JobRecord> Cancel(JobId id);
 
-  // What is due: starts, reads, reaps, retries. Then there is nothing to do before `tick` has passed or one of fds() is
-  // readable.
+  // What is due: starts, reads, reaps, retries. Then there is nothing to do until one of fds() is readable, or UntilDue() has
+  // passed, if it is anything.
   void Turn();
   [[nodiscard]] std::vector<int> fds() const;
-  static constexpr std::chrono::milliseconds kTick{200};
+  [[nodiscard]] std::optional<std::chrono::milliseconds> UntilDue() const;
 
   // From now on no trainer is started, and those that run write a checkpoint and end.
   void BeginDrain();
@@ -89,6 +89,7 @@ class Supervisor {
 
   // Jobs thread only.
   std::map<JobId, Active> active_;
+  std::optional<std::int64_t> next_attempt_;  // Wall time of the first retry that is not due yet.
   bool draining_ = false;
 };
 

@@ -77,8 +77,11 @@ void WriteFile(const char* path, const char* text) {
   WriteFile("/proc/self/oom_score_adj", "1000");
   const rlimit no_core{.rlim_cur = 0, .rlim_max = 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
-  if (child.memory != RLIM_INFINITY) {
-    const rlimit memory{.rlim_cur = child.memory, .rlim_max = child.memory};
+  // The server's own bound is not the trainer's.
+  rlimit memory{};
+  if (::getrlimit(RLIMIT_DATA, &memory) == 0) {
+    if (child.memory < memory.rlim_max) memory.rlim_max = child.memory;
+    memory.rlim_cur = memory.rlim_max;
     ::setrlimit(RLIMIT_DATA, &memory);
   }
 

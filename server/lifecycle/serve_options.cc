@@ -126,6 +126,23 @@ void AddServeFlags(CLI::App& app, ServeOptions& o) {
        "Bound on the memory of all runs and of all weights; 0: what requests leave of what this process may have",
        compute);
 
+  const char* training = "Training";
+  Flag(app, "--allow-training", o.allow_training, "Take training jobs", training);
+  Flag(app, "--state", o.state, "Folder for jobs, checkpoints and logs; by default in the user's state directory", training);
+  Flag(app, "--data-root", o.data_root, "Folder that jobs may read data from; without it they can read none", training);
+  Flag(app, "--training-threads", o.training_threads, "Threads of a trainer; 0: all usable cores", training)
+      ->check(CLI::Range(0, 1024));
+  Flag(app, "--max-training-jobs", o.max_training_jobs, "Jobs that are trained at once", training)
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  Flag(app, "--training-attempts", o.training_attempts, "Trainers that may fail before their job does", training)
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  Flag(app, "--training-hang-secs", o.training_hang_secs, "A trainer that does nothing for so long is killed", training)
+      ->check(Between(1.0, 86400.0))
+      ->capture_default_str();
+  Flag(app, "--trainer", o.trainer, "The trainer program, if it is not beside this one", training);
+
   const char* limits = "Limits";
   Flag(app, "--default-slo-ms", o.default_slo_ms, "SLO of requests and models that name none; 0: none", limits)
       ->check(Between(0.0, 86400000.0));
@@ -186,6 +203,7 @@ Status CheckServeOptions(const ServeOptions& o) {
 
 Status CheckServeFiles(const ServeOptions& o) {
   for (const std::string& folder : o.model_repository) TANDEM_TRY(CheckFolder("--model-repository", folder));
+  if (!o.data_root.empty()) TANDEM_TRY(CheckFolder("--data-root", o.data_root));
   TANDEM_TRY(CheckFile("--tls-cert", o.tls_cert));
   TANDEM_TRY(CheckFile("--tls-key", o.tls_key));
   TANDEM_TRY(CheckFile("--tls-client-ca", o.tls_client_ca));

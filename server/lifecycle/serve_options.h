@@ -39,6 +39,15 @@ struct ServeOptions {
   int workers = 1;
   std::uint64_t max_activation_bytes = 0;
 
+  bool allow_training = true;
+  std::string state;      // Empty: the user's.
+  std::string data_root;  // Empty: jobs can read no data.
+  int training_threads = 0;  // 0: all usable cores.
+  int max_training_jobs = 1;
+  int training_attempts = 5;
+  double training_hang_secs = 300;
+  std::string trainer;  // Empty: the program beside this one.
+
   double default_slo_ms = 0;  // 0: none.
   int io_threads = 0;         // 0: 1, or 2 from four cores on.
   int busy_poll_us = 100;     // How long an idle thread looks for a request before it sleeps.

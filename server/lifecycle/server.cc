@@ -30,6 +30,7 @@
 #include "server/lifecycle/file_shares.h"
 #include "server/lifecycle/log_wiring.h"
 #include "server/lifecycle/memory_budgets.h"
+#include "server/lifecycle/training_wiring.h"
 #include "server/log/log.h"
 #include "server/metrics/model_collector.h"
 #include "server/metrics/process_usage.h"
@@ -177,6 +178,7 @@ struct Server::Parts {
   BoundedQueueAdmission admission;
   std::optional<Dispatcher> dispatcher;
   std::optional<InferenceService> inference;
+  std::unique_ptr<jobs::JobService> training;  // Null when there is none.
   std::optional<ServerCore> core;
 
   std::optional<rest::RestApi> rest;
@@ -224,6 +226,8 @@ Status Server::Parts::BuildCore() {
       InferenceService::Parts{clock, *dispatcher, *regions, *metrics},
       [this](std::string_view model, std::string_view version) { return repository->Find(model, version); },
       DefaultSlo(options), options.max_request_bytes);
+  std::string training_off;
+  TANDEM_ASSIGN(training, StartTraining(options, *repository, *sessions, clock, training_off));
   core.emplace(ServerCore{.clock = clock,
                           .info = info,
                           .repository = *repository,
@@ -233,7 +237,9 @@ Status Server::Parts::BuildCore() {
                           .trace_settings = trace_settings,
                           .bulk = bulk,
                           .accepting = accepting,
-                          .strict_readiness = options.strict_readiness});
+                          .strict_readiness = options.strict_readiness,
+                          .jobs = training.get(),
+                          .training_off = training_off});
   collector.emplace([this] { return repository->Snapshot(); },
                     [this](const Servable& s) { return dispatcher->queued(s); });
   prometheus::BuildGauge()
@@ -393,6 +399,7 @@ Server::~Server() {
   parts_->grpc.reset();
   parts_->http.reset();
   parts_->metrics_http.reset();
+  parts_->training.reset();
   parts_->bulk.Stop();
   parts_->dispatcher.reset();
 }
@@ -415,6 +422,7 @@ void Server::BeginDrain() {
   parts_->draining = true;
   parts_->accepting = false;
   parts_->inference->StopAdmitting();
+  if (parts_->training) parts_->training->BeginDrain();
   parts_->repository->StopLoading();
 }
 
@@ -430,7 +438,8 @@ bool Server::WaitDrained(milliseconds at_most) {
   };
   const bool http_done = !parts_->http || parts_->http->Drain(left());
   if (parts_->grpc) parts_->grpc->Drain(left());
-  return http_done;
+  const bool training_done = !parts_->training || parts_->training->WaitDrained(left());
+  return http_done && training_done;
 }
 
 }  // namespace tandem

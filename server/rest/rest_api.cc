@@ -8,6 +8,7 @@
 #include "server/rest/repository_calls.h"
 #include "server/rest/settings_calls.h"
 #include "server/rest/shared_memory_calls.h"
+#include "server/rest/train_calls.h"
 
 namespace tandem::rest {
 namespace {
@@ -31,6 +32,7 @@ std::vector<Route> AllRoutes(ServerCore& core, RestApi::Options options) {
   AddRepositoryRoutes(core, options.max_body, routes);
   AddSharedMemoryRoutes(core.regions, routes);
   AddSettingsRoutes(core, routes);
+  AddTrainRoutes(core, routes);
   routes.push_back(MetricsRoute(std::move(options.metrics)));
   routes.push_back({Method::kGet, "/v2/openapi.json",
                     [](const Call& call) { call.exchange->Respond(http::JsonResponse(200, OpenApiDocument())); }});

@@ -1,0 +1,68 @@
+#include "server/lifecycle/training_wiring.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <utility>
+
+#include "profiler/machine.h"
+#include "server/log/log.h"
+#include "server/trainer/run_file.h"
+
+namespace tandem {
+namespace {
+
+namespace fs = std::filesystem;
+
+// As the XDG base directories have it; empty when the user has no home.
+fs::path UserState() {
+  if (const char* const state = std::getenv("XDG_STATE_HOME"); state != nullptr && *state == '/') {
+    return fs::path(state) / "tandem";
+  }
+  if (const char* const home = std::getenv("HOME"); home != nullptr && *home == '/') {
+    return fs::path(home) / ".local" / "state" / "tandem";
+  }
+  return {};
+}
+
+fs::path TrainerBeside() {
+  std::error_code ec;
+  const fs::path self = fs::read_symlink("/proc/self/exe", ec);
+  return self.parent_path() / kTrainerProgram;
+}
+
+jobs::JobOptions Settings(const ServeOptions& o) {
+  jobs::JobOptions settings;
+  std::error_code ec;
+  settings.state = o.state.empty() ? UserState() : fs::absolute(o.state, ec);
+  if (!o.data_root.empty()) settings.data_root = fs::absolute(o.data_root, ec);
+  settings.repositories.assign(o.model_repository.begin(), o.model_repository.end());
+  settings.trainer = o.trainer.empty() ? TrainerBeside() : fs::absolute(o.trainer, ec);
+  settings.threads = o.training_threads > 0 ? o.training_threads : UsableCores();
+  settings.running = o.max_training_jobs;
+  settings.attempts = o.training_attempts;
+  settings.hang_limit = std::chrono::milliseconds(std::llround(o.training_hang_secs * 1000));
+  return settings;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<jobs::JobService>> StartTraining(const ServeOptions& options,
+                                                        repository::ModelRepository& repository,
+                                                        repository::SessionFactory& factory, const Clock& clock,
+                                                        std::string& why_off) {
+  if (!options.allow_training) {
+    why_off = "training is off: the server was started with --allow-training false";
+    return nullptr;
+  }
+  jobs::JobOptions settings = Settings(options);
+  auto service = settings.state.empty()
+                     ? Fail(ErrorCode::kUnavailable, "the user has no home directory; name a folder with --state")
+                     : jobs::JobService::Start(std::move(settings), repository, factory, clock);
+  if (service || !options.state.empty()) return service;
+  why_off = "training is off: " + service.error().message;
+  LogWarning(why_off);
+  return nullptr;
+}
+
+}  // namespace tandem

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "api/base/clock.h"
+#include "api/base/result.h"
+#include "server/jobs/job_service.h"
+#include "server/lifecycle/serve_options.h"
+#include "server/repository/model_repository.h"
+#include "server/repository/session_factory.h"
+
+namespace tandem {
+
+// Training as the options want it. When it is not wanted, or cannot be had and nobody named a folder for its state, there is
+// none, and `why_off` says why; the server serves all the same. What was asked for by name and cannot be had is an error.
+[[nodiscard]] Result<std::unique_ptr<jobs::JobService>> StartTraining(const ServeOptions& options,
+                                                                      repository::ModelRepository& repository,
+                                                                      repository::SessionFactory& factory,
+                                                                      const Clock& clock, std::string& why_off);
+
+}  // namespace tandem
