@@ -28,7 +28,10 @@ Result<int> OpsetOf(const onnx::ModelProto& model) {
     }
     return static_cast<int>(import.version());
   }
-  return Invalid("the model does not say which opset it is written for");
+  if (model.opset_import_size() == 0) return Invalid("the model does not say which opset it is written for");
+  return Fail(ErrorCode::kUnsupported,
+              "the model has operators of domain '{}' only; training knows those of ONNX itself",
+              model.opset_import(0).domain());
 }
 
 std::string Label(const onnx::NodeProto& node) {

@@ -33,12 +33,6 @@ Result<Kernel> MakeConv(NodeView& node) {
   };
 }
 
-// What a transposed convolution takes off both ends of what it would make.
-struct Trim {
-  Spatial begin{};
-  Spatial end{};
-};
-
 struct TransposedForm {
   Window window;
   std::vector<std::int64_t> output_shape;
@@ -46,9 +40,16 @@ struct TransposedForm {
   std::int64_t groups = 1;
 };
 
+// What a transposed convolution takes off both ends of what it makes, and how much more than that it makes at the end.
+struct Trim {
+  Spatial begin{};
+  Spatial end{};
+  Spatial more{};
+};
+
 Trim TrimOf(const TransposedForm& form, at::IntArrayRef sizes, at::IntArrayRef kernel) {
   const Window& window = form.window;
-  Trim trim{.begin = window.pads_begin(), .end = window.pads_end()};
+  Trim trim{.begin = window.pads_begin(), .end = window.pads_end(), .more = form.output_padding};
   if (form.output_shape.empty() && !window.keeps_size()) return trim;
   const std::size_t space = sizes.size();
   Require(form.output_shape.empty() || form.output_shape.size() == space, "output_shape is for {} dimensions",
@@ -56,12 +57,13 @@ Trim TrimOf(const TransposedForm& form, at::IntArrayRef sizes, at::IntArrayRef k
   for (std::size_t d = 0; d < space; ++d) {
     const std::int64_t stride = window.strides(space)[d];
     const std::int64_t wanted = form.output_shape.empty() ? sizes[d] * stride : form.output_shape[d];
-    const std::int64_t made =
-        stride * (sizes[d] - 1) + form.output_padding[d] + (kernel[d] - 1) * window.dilations(space)[d] + 1;
-    Require(wanted >= 0 && wanted <= made, "an output of {} is wanted and {} can be made", wanted, made);
-    const std::int64_t total = made - wanted;
-    trim.begin[d] = window.same_upper() ? total / 2 : total - total / 2;
-    trim.end[d] = total - trim.begin[d];
+    const std::int64_t reach = (kernel[d] - 1) * window.dilations(space)[d] + 1;
+    const std::int64_t total = stride * (sizes[d] - 1) + trim.more[d] + reach - wanted;
+    Require(wanted >= 0 && total >= -stride, "the output cannot be {} long", wanted);
+    if (total < 0) trim.more[d] -= total;
+    const std::int64_t off = std::max<std::int64_t>(total, 0);
+    trim.begin[d] = window.same_upper() ? off / 2 : off - off / 2;
+    trim.end[d] = off - trim.begin[d];
   }
   return trim;
 }
@@ -78,7 +80,7 @@ at::Tensor ConvTranspose(const TransposedForm& form, std::span<const at::Tensor>
   for (std::size_t d = 0; d < space; ++d) both[d] = std::min(trim.begin[d], trim.end[d]);
   at::Tensor y = at::convolution(x, weight, Optional(in, 2), form.window.strides(space),
                                  at::IntArrayRef(both.data(), space), form.window.dilations(space), /*transposed=*/true,
-                                 at::IntArrayRef(form.output_padding.data(), space), form.groups);
+                                 at::IntArrayRef(trim.more.data(), space), form.groups);
   for (std::size_t d = 0; d < space; ++d) {
     const std::int64_t left = trim.begin[d] - both[d];
     const std::int64_t right = trim.end[d] - both[d];
@@ -100,7 +102,10 @@ Result<Kernel> MakeConvTranspose(NodeView& node) {
   if (padding.size() > kMaxSpace) {
     return Fail(ErrorCode::kUnsupported, "windows of {} dimensions are not supported", padding.size());
   }
-  std::ranges::copy(padding, form.output_padding.begin());
+  for (std::size_t d = 0; d < padding.size(); ++d) {
+    if (padding[d] < 0 || padding[d] > (1 << 20)) return Invalid("output_padding has {}", padding[d]);
+    form.output_padding[d] = padding[d];
+  }
   return [form](const RunMode&, std::span<const at::Tensor> in) -> Tensors { return {ConvTranspose(form, in)}; };
 }
 

@@ -22,6 +22,7 @@ void AddRandomOps(OpTable& table);
 void AddRankingOps(OpTable& table);
 void AddRecurrentOps(OpTable& table);
 void AddReductionOps(OpTable& table);
+void AddRegionOps(OpTable& table);
 void AddResizeOps(OpTable& table);
 void AddSamplingOps(OpTable& table);
 void AddShapeOps(OpTable& table);

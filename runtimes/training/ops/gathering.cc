@@ -119,13 +119,14 @@ at::Tensor ScatterNd(const at::Tensor& x, const at::Tensor& indices, const at::T
   const auto rest = x.sizes().slice(static_cast<std::size_t>(depth));
   const at::Tensor places = PlacesOf(indices, inner);
   Require(updates.sizes() == at::IntArrayRef(Joined(places.sizes(), rest)), "updates do not fit the indices");
-  const at::Tensor flat = x.reshape(Joined({Product(inner)}, rest));
+  if (updates.numel() == 0) return x;
+  const at::Tensor flat = x.reshape({Product(inner), Product(rest)});
   const at::Tensor to = places.flatten();
-  const at::Tensor source = updates.reshape(Joined({places.numel()}, rest));
-  if (to.numel() == 0) return x;
-  const at::Tensor y = reduction.empty()    ? flat.index_copy(0, to, source)
-                       : reduction == "sum" ? flat.index_add(0, to, source)
-                                            : flat.index_reduce(0, to, source, reduction);
+  const at::Tensor source = updates.reshape({places.numel(), Product(rest)});
+  const at::Tensor y = reduction.empty() ? flat.index_copy(0, to, source)
+                       : reduction == "sum"
+                           ? flat.index_add(0, to, source)
+                           : flat.scatter_reduce(0, to.unsqueeze(1).expand_as(source), source, reduction);
   return y.reshape(x.sizes());
 }
 
@@ -157,7 +158,7 @@ Result<Kernel> MakeOneHot(NodeView& node) {
   const std::int64_t axis = node.Int("axis", -1);
   return [axis](const RunMode&, std::span<const at::Tensor> in) -> Tensors {
     const double number = NumberOf(in[1], "depth");
-    Require(number >= 0 && number <= 1e9, "depth is {}", number);
+    Require(number >= 0 && number <= (1 << 24), "depth is {}", number);
     Require(in[2].dim() == 1 && in[2].size(0) == 2, "values must be two");
     const auto depth = static_cast<std::int64_t>(number);
     const std::int64_t d = AxisOf(axis, in[0].dim() + 1);

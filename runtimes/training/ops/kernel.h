@@ -22,7 +22,7 @@ struct RunMode {
 // One node made ready: its attributes are read and checked, a call only computes. Inputs are as the node has them, and
 // are not changed but for the running statistics of batch normalisation. Returns as many tensors as the node has
 // outputs, or fewer when nobody reads the last ones. Called on the thread of the run, under autograd. Throws what ATen
-// throws (c10::Error); whoever runs a program names the node.
+// throws (c10::Error), std::invalid_argument, or UnsupportedError; whoever runs a program names the node.
 using Kernel = std::function<Tensors(const RunMode&, std::span<const at::Tensor>)>;
 
 }  // namespace tandem::training

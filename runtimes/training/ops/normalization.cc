@@ -24,8 +24,8 @@ Result<Kernel> MakeLayerNormalization(NodeView& node) {
 }
 
 void CheckChannels(const at::Tensor& x, const at::Tensor& values, std::int64_t count) {
-  Require(values.dim() == 1 && values.size(0) == count, "the input has shape {}, a scale or bias has {} elements",
-          c10::str(x.sizes()), values.numel());
+  Require(values.dim() == 1 && values.size(0) == count, "{} values are needed and {} given for {} channels", count,
+          values.numel(), x.size(1));
 }
 
 Result<Kernel> MakeInstanceNormalization(NodeView& node) {

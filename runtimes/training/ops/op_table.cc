@@ -71,6 +71,7 @@ const OpTable& AllOps() {
     AddRankingOps(all);
     AddConstantOps(all);
     AddRandomOps(all);
+    AddRegionOps(all);
     AddResizeOps(all);
     AddRecurrentOps(all);
     AddLossOps(all);

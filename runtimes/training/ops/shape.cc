@@ -1,6 +1,7 @@
 // Operators that give the same values another shape, or tell the shape.
 
 #include <algorithm>
+#include <limits>
 
 #include <ATen/ATen.h>
 #include <ATen/ExpandUtils.h>
@@ -112,6 +113,9 @@ Result<Kernel> MakeTile(NodeView&) {
     const Sizes repeats = IntsOf(in[1], "repeats");
     Require(static_cast<std::int64_t>(repeats.size()) == in[0].dim(), "repeats has {} values for {} dimensions",
             repeats.size(), in[0].dim());
+    for (const std::int64_t each : repeats) {
+      Require(each >= 0 && each <= std::numeric_limits<std::int32_t>::max(), "repeats has {}", each);
+    }
     return {in[0].repeat(repeats)};
   };
 }

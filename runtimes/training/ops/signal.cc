@@ -1,5 +1,8 @@
 // Windows and spectra of signals.
 
+#include <algorithm>
+#include <cmath>
+
 #include <ATen/ATen.h>
 
 #include "runtimes/training/ops/families.h"
@@ -30,7 +33,7 @@ Result<Kernel> MakeWindow(NodeView& node) {
   const bool periodic = node.Int("periodic", 1) != 0;
   return [type, periodic](const RunMode&, std::span<const at::Tensor> in) -> Tensors {
     const std::int64_t size = IntOf(in[0], "size");
-    Require(size >= 0 && size < (1 << 30), "size is {}", size);
+    Require(size >= 0 && size <= (1 << 24), "size is {}", size);
     return {kFunction(size, periodic).to(type)};
   };
 }
@@ -91,6 +94,40 @@ Result<Kernel> MakeStft(NodeView& node) {
   };
 }
 
+// Triangles over the bins of a spectrum, each from the one mel frequency before its own to the one behind it.
+at::Tensor MelWeights(std::int64_t mels, std::int64_t length, double rate, double low, double high) {
+  Require(mels >= 1 && mels < (1 << 16) && length >= 1 && length < (1 << 24), "{} mel bins of {}", mels, length);
+  Require(rate > 0 && low >= 0 && high >= low && high <= rate, "from {} to {} at a rate of {}", low, high, rate);
+  const auto mel_of = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
+  const double step = (mel_of(high) - mel_of(low)) / static_cast<double>(mels + 2);
+  const auto bin_of = [&](std::int64_t i) {
+    const double hertz = 700 * (std::pow(10, (mel_of(low) + static_cast<double>(i) * step) / 2595) - 1);
+    return static_cast<std::int64_t>(std::floor(static_cast<double>(length + 1) * hertz / rate));
+  };
+  const std::int64_t bins = length / 2 + 1;
+  const at::Tensor weights = at::zeros({bins, mels}, at::kDouble);
+  auto rows = weights.accessor<double, 2>();
+  for (std::int64_t i = 0; i < mels; ++i) {
+    const std::int64_t before = bin_of(i), middle = bin_of(i + 1), behind = bin_of(i + 2);
+    for (std::int64_t bin = before; bin < std::min(behind, bins); ++bin) {
+      rows[bin][i] = bin < middle ? static_cast<double>(bin - before) / static_cast<double>(middle - before)
+                                  : static_cast<double>(behind - bin) / static_cast<double>(behind - middle);
+    }
+    if (middle < bins) rows[middle][i] = 1;
+  }
+  return weights;
+}
+
+Result<Kernel> MakeMelWeightMatrix(NodeView& node) {
+  TANDEM_ASSIGN(const at::ScalarType type,
+                ScalarTypeOf(static_cast<int>(node.Int("output_datatype", onnx::TensorProto::FLOAT))));
+  return [type](const RunMode&, std::span<const at::Tensor> in) -> Tensors {
+    return {MelWeights(IntOf(in[0], "num_mel_bins"), IntOf(in[1], "dft_length"), NumberOf(in[2], "sample_rate"),
+                       NumberOf(in[3], "lower_edge_hertz"), NumberOf(in[4], "upper_edge_hertz"))
+                .to(type)};
+  };
+}
+
 }  // namespace
 
 void AddSignalOps(OpTable& table) {
@@ -99,6 +136,7 @@ void AddSignalOps(OpTable& table) {
   table.Add("BlackmanWindow", {1, 1}, MakeWindow<Blackman>);
   table.Add("DFT", {1, 3}, MakeDft);
   table.Add("STFT", {2, 4}, MakeStft);
+  table.Add("MelWeightMatrix", {5, 5}, MakeMelWeightMatrix);
 }
 
 }  // namespace tandem::training
