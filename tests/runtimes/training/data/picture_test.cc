@@ -156,7 +156,7 @@ TEST(Resize, KeepsWhatIsPlain) {
 }
 
 TEST(Resize, AveragesWhenItShrinks) {
-  // PIL: Image.fromarray(np.uint8([[0, 100, 200, 255]])).resize((2, 1), Image.BILINEAR) weighs 3/7, 3/7, 1/7.
+  // By hand: the triangle over half the row weighs 3/7, 3/7, 1/7.
   const Picture row{.width = 4, .height = 1, .channels = 1, .pixels = {0, 100, 200, 255}};
   EXPECT_THAT(Resize(row, 2, 1).pixels, ElementsAre(71, 209));
   const Picture column{.width = 1, .height = 4, .channels = 1, .pixels = {0, 100, 200, 255}};
