@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <new>
+#include <system_error>
 #include <utility>
 
 #include <pthread.h>
@@ -66,7 +67,11 @@ Result<std::unique_ptr<BatchStream>> BatchStream::Open(const ExampleSource& sour
     return Invalid("the position is batch {}, and an epoch has {}: the data is not what it was", options.start.batch,
                    batches);
   }
-  return std::unique_ptr<BatchStream>(new BatchStream(source, options, held_out, count, batches));
+  try {
+    return std::unique_ptr<BatchStream>(new BatchStream(source, options, held_out, count, batches));
+  } catch (const std::system_error& error) {
+    return Fail(ErrorCode::kUnavailable, "there is no thread to read training data: {}", error.what());
+  }
 }
 
 BatchStream::BatchStream(const ExampleSource& source, const StreamOptions& options, std::int64_t held_out,
@@ -106,7 +111,9 @@ std::vector<std::int64_t> BatchStream::ExamplesOf(StreamPosition at) const {
   std::vector<std::int64_t> examples;
   examples.reserve(static_cast<std::size_t>(end - begin));
   for (std::int64_t place = begin; place < end; ++place) {
-    examples.push_back(split_.At(first_ + (options_.shuffle ? order.At(place) : place)));
+    const std::int64_t of_part = options_.shuffle ? order.At(place) : place;
+    // A source that is walked whole and in order is read as it lies on the disk.
+    examples.push_back(count_ == source_.size() ? of_part : split_.At(first_ + of_part));
   }
   return examples;
 }

@@ -32,7 +32,7 @@ struct StreamOptions {
   double held_out = 0;  // The share that is held out; in [0, 1).
   std::int64_t batch_size = 32;
   bool drop_last = false;   // Leaves out a last batch of an epoch that is not full.
-  bool shuffle = true;      // In another order each epoch; else always in the same.
+  bool shuffle = true;      // In another order each epoch; else always in the same, that of the source if all is read.
   std::int64_t epochs = 0;  // Ends after so many; 0: never.
   std::uint64_t seed = 0;
   int prefetch = 2;  // Batches that are read ahead, by a thread of its own; 0: read when they are asked for.

@@ -3,8 +3,11 @@
 #include <string>
 #include <utility>
 
-#include <jerror.h>
+// The order matters: which messages there are, and so their numbers, depends on how the library was built.
+// clang-format off
 #include <jpeglib.h>
+#include <jerror.h>
+// clang-format on
 
 #include "runtimes/training/data/data_root.h"
 #include "runtimes/training/data/picture.h"
@@ -39,6 +42,7 @@ void Warn(j_common_ptr info, int level) {
     case JWRN_JPEG_EOF:
     case JWRN_HIT_MARKER:
     case JWRN_HUFF_BAD_CODE:
+    case JWRN_ARITH_BAD_CODE:
     case JWRN_BOGUS_PROGRESSION:
     case JWRN_MUST_RESYNC: Leave(info);
     default: return;

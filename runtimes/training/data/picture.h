@@ -39,7 +39,8 @@ enum class PictureFormat { kJpeg, kPng, kOther };
                                            std::int64_t max_pixels, const std::string& name);
 
 // Another size, by a triangle as wide as a pixel of the smaller picture: bilinear when it grows, the mean over what
-// falls together when it shrinks. In fixed point, 8 bits after each direction: what PIL's BILINEAR gives.
+// falls together when it shrinks. In fixed point, 8 bits after each direction, after the model of PIL's
+// BILINEAR.
 [[nodiscard]] Picture Resize(Picture picture, int width, int height);
 
 }  // namespace tandem::training

@@ -23,8 +23,8 @@ std::vector<Window> Windows(int from, int to) {
   std::vector<Window> windows(static_cast<std::size_t>(to));
   for (int i = 0; i < to; ++i) {
     const double centre = (i + 0.5) * scale;
-    const int first = std::max(static_cast<int>(centre - reach + 0.5), 0);
-    const int last = std::min(static_cast<int>(centre + reach + 0.5), from);
+    const int first = std::max(static_cast<int>(std::floor(centre - reach + 0.5)), 0);
+    const int last = std::min(static_cast<int>(std::floor(centre + reach + 0.5)), from);
     std::vector<double> weights;
     double sum = 0;
     for (int x = first; x < last; ++x) {

@@ -42,6 +42,8 @@ Result<Picture> DecodePng(std::string_view file, int /*channels*/, std::int64_t 
   }
   // Alpha is read to be dropped: the library would mix the picture with a background else.
   image.format &= PNG_FORMAT_FLAG_COLOR | PNG_FORMAT_FLAG_ALPHA;
+  // Samples of 16 bits are scaled as those of 8 are, and not taken for light intensities.
+  image.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;
   const int channels = static_cast<int>(PNG_IMAGE_SAMPLE_CHANNELS(image.format));
   const bool alpha = (image.format & PNG_FORMAT_FLAG_ALPHA) != 0;
   TANDEM_ASSIGN(Picture picture, EmptyPicture(image.width, image.height, channels, max_pixels, name));

@@ -193,11 +193,11 @@ TEST_F(ArraySourceTest, EndsWellWhereverAnArchiveIsCutOrChanged) {
   const std::vector<std::int64_t> rows{0, 1, 2};
   for (const bool packed : {false, true}) {
     const std::string whole = Npz({{"x.npy", kX}, {"y.npy", kY}}, packed, true);
-    for (std::size_t size = 0; size < whole.size(); size += 3) {
+    for (std::size_t size = 0; size < whole.size(); size += 11) {
       folder_.Write("d.npz", whole.substr(0, size));
       EXPECT_FALSE(Open()) << size;
     }
-    for (std::size_t i = 0; i < whole.size(); ++i) {
+    for (std::size_t i = 0; i < whole.size(); i += 2) {
       std::string changed = whole;
       changed[i] = static_cast<char>(changed[i] ^ 0xa5);
       folder_.Write("d.npz", changed);

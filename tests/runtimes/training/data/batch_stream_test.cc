@@ -171,6 +171,11 @@ TEST(BatchStream, KeepsTheHeldOutPartInOneOrder) {
   EXPECT_EQ(std::vector<Rows>(rows.begin(), rows.begin() + 3), std::vector<Rows>(rows.begin() + 3, rows.end()));
 }
 
+TEST(BatchStream, WalksAWholeSourceInItsOwnOrderWhenNotShuffled) {
+  const Numbers source(10);
+  EXPECT_EQ(Joined(AllRows(source, {.batch_size = 3, .shuffle = false, .epochs = 1, .seed = 9})), UpTo(10));
+}
+
 TEST(BatchStream, KeepsOrDropsAShortBatch) {
   const Numbers source(10);
   EXPECT_EQ(AllRows(source, {.batch_size = 4, .epochs = 1}).size(), 3u);
