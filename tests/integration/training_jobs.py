@@ -84,7 +84,7 @@ class TrainingTest(TandemTest):
     def log(self, job_id):
         return self.server.call("GET", f"/v2/train/jobs/{job_id}/logs").body.decode()
 
-    def events(self, job_id, **query):
+    def events(self, job_id):
         """The events so far: (id, kind, body)."""
         text = self.server.call("GET", f"/v2/train/jobs/{job_id}/events?follow=false").body.decode()
         found = []
@@ -105,9 +105,13 @@ class TrainingTest(TandemTest):
         """Of what is served, on examples that no job has seen."""
         x, y = examples(400, seed=2)
         path = f"/v2/models/digits{'/versions/' + version if version else ''}/infer"
-        answer = self.server.call(
-            "POST", path,
-            {"inputs": [{"name": "x", "datatype": "FP32", "shape": list(x.shape), "data": x.flatten().tolist()}]})
-        self.assertEqual(answer.status, 200, answer.body)
-        scores = np.array(answer.json()["outputs"][0]["data"]).reshape(-1, 10)
-        return float((scores.argmax(1) == y).mean())
+        right = 0
+        for begin in range(0, len(x), 20):
+            part = x[begin:begin + 20]
+            answer = self.server.call("POST", path, {
+                "inputs": [{"name": "x", "datatype": "FP32", "shape": list(part.shape), "data": part.flatten().tolist()}]
+            })
+            self.assertEqual(answer.status, 200, answer.body)
+            scores = np.array(answer.json()["outputs"][0]["data"]).reshape(-1, 10)
+            right += int((scores.argmax(1) == y[begin:begin + 20]).sum())
+        return right / len(x)
