@@ -29,6 +29,8 @@ Result<std::unique_ptr<ServerProcess>> ServerProcess::Start(const ServerCommand&
                  "0",
                  "--ports-file",
                  (folder->path() / "ports.json").string(),
+                 "--state",
+                 (folder->path() / "state").string(),
                  "--log-level",
                  "warning"};
   child.words.insert(child.words.end(), command.flags.begin(), command.flags.end());

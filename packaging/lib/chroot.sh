@@ -75,7 +75,7 @@ chroot_run() {
 
 # enter_chroot ROOT COMMAND PRESET ARGUMENT…: does not return.
 enter_chroot() {
-  local root=$1 command=$2 preset=$3 target=all
+  local root=$1 command=$2 preset=$3
   shift 3
   with_lock "$(cache_dir)/lock" "waiting for another set-up" adapt_root "$root"
   with_lock "$root/.tandem/copy.lock" "waiting for another copy" copy_checkout "$root"
@@ -93,11 +93,11 @@ enter_chroot() {
       ;;
   esac
   export TANDEM_ROOT=$root
+  local -a targets=(all)
   case $command in
-    run) target=tandem ;;
-    bench) target=tandem-bench ;;
+    run) mapfile -t targets < <(programs_for "${1:-}") ;;
+    bench) targets=(tandem-bench) ;;
   esac
-  local -a targets=("$target")
   [[ $command != build || $# == 0 ]] || targets=("$@")
   [[ $command == built ]] || link_build "$root" "$preset"
   local libraries

@@ -126,3 +126,10 @@ with_lock() {
   exec {fd}>&-
   return "$status"
 }
+
+# programs_for COMMAND: what must be built for a command of the program's own, one target a line. Trainers take longer to
+# compile than all the rest, so only what starts them waits for that.
+programs_for() {
+  echo tandem
+  [[ $1 != serve ]] || echo tandem-trainer
+}

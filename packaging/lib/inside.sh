@@ -20,7 +20,8 @@ case $command in
     ;;
   build) build "$preset" "${@:-all}" ;;
   run)
-    build "$preset" tandem
+    mapfile -t programs < <(programs_for "${1:-}")
+    build "$preset" "${programs[@]}"
     exec "$binaries/bin/tandem" "$@"
     ;;
   built) exec "$binaries/bin/tandem" "$@" ;;

@@ -154,6 +154,7 @@ Result<int> RunDemo(const DemoOptions& options, const ScratchFolder& scratch, In
   serve.model_repository = {scratch.path().string()};
   serve.http_port = serve.grpc_port = serve.metrics_port = 0;
   serve.exit_on_error = true;
+  serve.allow_training = false;
   TANDEM_ASSIGN(const std::unique_ptr<Server> server, Server::Start(serve));
   TANDEM_TRY(LoadModels(*server, interruption));
   if (interruption.raised()) return Interrupted(interruption, "while the models were loading");

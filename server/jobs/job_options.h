@@ -12,6 +12,7 @@ struct JobOptions {
   std::filesystem::path data_root;                  // Where jobs may read data.
   std::vector<std::filesystem::path> repositories;  // Of models; as the model repository has them.
   std::filesystem::path trainer;                    // The program.
+  bool idle = true;                                 // Trainers get the CPU only when nobody else wants it.
   int threads = 1;                                  // That a trainer gets, unless its job says otherwise.
   int running = 1;                                  // Jobs at a time.
   int attempts = 5;                                 // Trainers that may fail before their job does.

@@ -161,7 +161,8 @@ Status Supervisor::StartJob(const JobRecord& record) {
   TANDEM_ASSIGN(auto process, TrainerProcess::Start({.program = options_.trainer,
                                                      .run_file = folder.run_file(),
                                                      .folder = folder.path,
-                                                     .memory = job->memory}));
+                                                     .memory = job->memory,
+                                                     .idle = options_.idle}));
   LogInfo("trainer started", {{"job", std::to_string(record.id)}, {"pid", std::to_string(process->pid())}});
   const MonotonicTime now = clock_.Now();
   Active active{.record = std::move(admitted),

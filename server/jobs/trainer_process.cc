@@ -40,6 +40,7 @@ struct Child {
   int events = -1;
   int board = -1;
   rlim_t memory = RLIM_INFINITY;
+  bool idle = true;
   pid_t parent = 0;
 };
 
@@ -73,7 +74,7 @@ void WriteFile(const char* path, const char* text) {
 
   // Where any of these is forbidden the trainer still runs, only less modestly.
   const sched_param idle{};
-  if (::sched_setscheduler(0, SCHED_IDLE, &idle) != 0) ::setpriority(PRIO_PROCESS, 0, 19);
+  if (child.idle && ::sched_setscheduler(0, SCHED_IDLE, &idle) != 0) ::setpriority(PRIO_PROCESS, 0, 19);
   WriteFile("/proc/self/oom_score_adj", "1000");
   const rlimit no_core{.rlim_cur = 0, .rlim_max = 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
@@ -133,6 +134,7 @@ Result<std::unique_ptr<TrainerProcess>> TrainerProcess::Start(const TrainerLaunc
               .events = pipe[1],
               .board = board->fd(),
               .memory = launch.memory ? static_cast<rlim_t>(*launch.memory) : RLIM_INFINITY,
+              .idle = launch.idle,
               .parent = ::getpid()};
   child.arguments = {child.program.data(), child.run_file.data(), nullptr};
   for (std::string& variable : child.environment) child.variables.push_back(variable.data());

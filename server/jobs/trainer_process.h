@@ -18,6 +18,7 @@ struct TrainerLaunch {
   std::filesystem::path run_file;
   std::filesystem::path folder;  // Of the job: the trainer's working directory, with its log.
   std::optional<std::uint64_t> memory;
+  bool idle = true;  // Gets the CPU only when nobody else wants it.
 };
 
 // How a trainer ended, in words where it matters.
@@ -29,8 +30,8 @@ struct TrainerExit {
   [[nodiscard]] std::string Words() const;
 };
 
-// A running tandem-trainer: a process with a cleared environment, a group of its own, no way to new privileges, behind
-// everybody else for the CPU, and first to go when the machine runs out of memory. It ends when the thread that started it
+// A running tandem-trainer: a process with a cleared environment, a group of its own, no way to new privileges, (unless it
+// is told otherwise) behind everybody else for the CPU, and first to go when the machine runs out of memory. It ends when the thread that started it
 // does, and with this object at the latest. Used by that thread.
 class TrainerProcess {
  public:

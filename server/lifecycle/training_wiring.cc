@@ -38,6 +38,7 @@ jobs::JobOptions Settings(const ServeOptions& o) {
   if (!o.data_root.empty()) settings.data_root = fs::absolute(o.data_root, ec);
   settings.repositories.assign(o.model_repository.begin(), o.model_repository.end());
   settings.trainer = o.trainer.empty() ? TrainerBeside() : fs::absolute(o.trainer, ec);
+  settings.idle = o.training_idle;
   settings.threads = o.training_threads > 0 ? o.training_threads : UsableCores();
   settings.running = o.max_training_jobs;
   settings.attempts = o.training_attempts;

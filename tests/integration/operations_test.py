@@ -445,7 +445,7 @@ class Starting(OperationsTest):
 
     def test_the_ports_are_written_whole(self):
         server = self.start(self.repository)
-        self.assertEqual({path.name for path in server.ports_file.parent.iterdir()}, {"log", "ports"})
+        self.assertEqual({path.name for path in server.ports_file.parent.iterdir()}, {"log", "ports", "state"})
         ports = {"http": server.http_port, "grpc": server.grpc_port, "metrics": server.metrics_port}
         self.assertEqual(json.loads(server.ports_file.read_text()), ports)
 

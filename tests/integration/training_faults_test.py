@@ -12,7 +12,7 @@ STEADY = {
     "deterministic": True,
     "threads": 1,
     "epochs": None,
-    "steps": 6000,
+    "steps": 4000,
     "checkpoint": {"every_steps": 100, "every_seconds": 0, "keep": 3}
 }
 

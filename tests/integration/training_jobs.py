@@ -52,7 +52,9 @@ class TrainingTest(TandemTest):
         np.savez(self.data / "train.npz", x=x, y=y)
 
     def serve(self, *flags, **options):
-        self.server = self.start(self.repository, "--state", self.state, "--data-root", self.data, *flags, **options)
+        # On a machine that others keep busy an idle trainer would never get on.
+        self.server = self.start(self.repository, "--state", self.state, "--data-root", self.data, "--training-idle",
+                                 "false", *flags, **options)
         return self.server
 
     def call(self, method, path, body=None, status=200, **headers):

@@ -1,4 +1,5 @@
 """Training jobs through the real API, with real trainers: learn, publish, control, refuse."""
+import os
 import pathlib
 import threading
 import time
@@ -109,6 +110,22 @@ class Training(TrainingTest):
         self.call("DELETE", f"/jobs/{submitted['id']}")
         self.call("GET", f"/jobs/{submitted['id']}", status=404)
         self.assertFalse((self.state / "jobs" / str(submitted["id"])).exists())
+
+    def test_trainers_are_behind_everybody_else(self):
+        self.server = self.start(self.repository, "--state", self.state)
+        self.submit(epochs=None, steps=100_000, evaluation=None, data={"kind": "synthetic", "samples": 100, "classes": 10})
+        (trainer, ) = until(self.server.trainers, "a trainer runs")
+
+        def idle():
+            threads = os.listdir(f"/proc/{trainer}/task")
+            return len(threads) > 1 and all(os.sched_getscheduler(int(one)) == os.SCHED_IDLE for one in threads)
+
+        until(idle, "all its threads are of the idle class")
+        self.assertEqual(os.getpgid(trainer), trainer)
+        status = pathlib.Path(f"/proc/{trainer}/status").read_text()
+        self.assertIn("NoNewPrivs:\t1", status)
+        environment = pathlib.Path(f"/proc/{trainer}/environ").read_bytes().split(b"\0")
+        self.assertFalse([one for one in environment if one.startswith((b"HOME=", b"TANDEM_", b"XDG_"))])
 
     def test_the_same_key_is_the_same_job(self):
         self.serve()
