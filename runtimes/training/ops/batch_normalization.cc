@@ -59,7 +59,7 @@ Result<Kernel> MakeBatchNormalization(NodeView& node) {
   return [form](const RunMode& mode, std::span<const at::Tensor> in) -> Tensors {
     CheckShapes(in);
     if (mode.update_batch_norm || form.training_mode) return NormalizeByBatch(form, mode.update_batch_norm, in);
-    return {at::batch_norm(in[0], in[1], in[2], in[3], in[4], /*training=*/false, 0.0, form.epsilon,
+    return {at::batch_norm(in[0], in[1], in[2], in[3].detach(), in[4].detach(), /*training=*/false, 0.0, form.epsilon,
                            /*cudnn_enabled=*/false)};
   };
 }

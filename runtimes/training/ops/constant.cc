@@ -1,5 +1,6 @@
 // Values that are given, counted or filled in, and other types of them.
 
+#include <algorithm>
 #include <cmath>
 
 #include <ATen/ATen.h>
@@ -34,10 +35,17 @@ Result<Kernel> MakeConstantOfShape(NodeView& node) {
 }
 
 at::Tensor Range(const at::Tensor& start, const at::Tensor& limit, const at::Tensor& delta) {
+  Require(start.scalar_type() == limit.scalar_type() && start.scalar_type() == delta.scalar_type(),
+          "start, limit and delta are not of one type");
   const double from = NumberOf(start, "start");
   const double to = NumberOf(limit, "limit");
   const double step = NumberOf(delta, "delta");
   Require(step != 0 && std::isfinite((to - from) / step), "from {} to {} in steps of {} is endless", from, to, step);
+  // ATen's own sums of whole numbers overflow unseen.
+  constexpr double kFurthest = 1LL << 53;
+  Require(
+      std::max({std::abs(from), std::abs(to), std::abs(step)}) <= kFurthest || at::isFloatingType(start.scalar_type()),
+      "from {} to {} in steps of {} is too far", from, to, step);
   if ((to - from) / step <= 0) return at::empty({0}, start.options());
   return at::arange(start.item(), limit.item(), delta.item(), start.options());
 }

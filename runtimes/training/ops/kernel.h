@@ -20,8 +20,8 @@ struct RunMode {
 };
 
 // One node made ready: its attributes are read and checked, a call only computes. Inputs are as the node has them, and
-// are not changed but for the running statistics of batch normalisation. Returns as many tensors as the node has
-// outputs, or fewer when nobody reads the last ones. Called on the thread of the run, under autograd. Throws what ATen
+// are not changed but for the running statistics of batch normalisation. Returns the outputs in their order; those
+// behind the last that the node has are passed over. Called on the thread of the run, under autograd. Throws what ATen
 // throws (c10::Error), std::invalid_argument, or UnsupportedError; whoever runs a program names the node.
 using Kernel = std::function<Tensors(const RunMode&, std::span<const at::Tensor>)>;
 

@@ -29,7 +29,9 @@ Result<LossForm> ReadLoss(NodeView& node) {
 
 at::Tensor NegativeLogLikelihood(const LossForm& form, const at::Tensor& log_probabilities,
                                  std::span<const at::Tensor> in) {
-  const at::Tensor weight = Optional(in, 2);
+  // Of classes; ATen refuses to learn them.
+  const at::Tensor given = Optional(in, 2);
+  const at::Tensor weight = given.defined() ? given.detach() : given;
   Require(log_probabilities.dim() >= 2, "the scores have {} dimensions and need two or more", log_probabilities.dim());
   Require(!weight.defined() || (weight.dim() == 1 && weight.size(0) == log_probabilities.size(1)),
           "there must be one weight for each class");

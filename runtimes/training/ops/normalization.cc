@@ -8,19 +8,41 @@
 namespace tandem::training {
 namespace {
 
+struct LayerForm {
+  std::int64_t axis = -1;
+  double epsilon = 1e-5;
+  bool with_statistics = false;
+  bool stash_float = true;
+};
+
+// Of their own, because ATen does not differentiate those that it finds on the way.
+Tensors LayerStatistics(const LayerForm& form, const at::Tensor& x, std::int64_t axis) {
+  std::vector<std::int64_t> axes;
+  for (std::int64_t d = axis; d < x.dim(); ++d) axes.push_back(d);
+  const at::Tensor mean = x.mean(axes, /*keepdim=*/true);
+  const at::Tensor inverse_deviation = x.sub(mean).square().mean(axes, /*keepdim=*/true).add(form.epsilon).rsqrt();
+  if (!form.stash_float) return {mean, inverse_deviation};
+  return {mean.to(at::kFloat), inverse_deviation.to(at::kFloat)};
+}
+
+Tensors LayerNormalization(const LayerForm& form, std::span<const at::Tensor> in) {
+  const at::Tensor& x = in[0];
+  const std::int64_t axis = AxisOf(form.axis, x.dim());
+  const at::IntArrayRef shape = x.sizes().slice(static_cast<std::size_t>(axis));
+  const auto fitted = [&](const at::Tensor& t) { return !t.defined() || t.sizes() == shape ? t : t.expand(shape); };
+  Tensors outputs{at::layer_norm(x, shape, fitted(in[1]), fitted(Optional(in, 2)), form.epsilon)};
+  if (form.with_statistics) {
+    for (at::Tensor& each : LayerStatistics(form, x, axis)) outputs.push_back(std::move(each));
+  }
+  return outputs;
+}
+
 Result<Kernel> MakeLayerNormalization(NodeView& node) {
-  const std::int64_t axis = node.Int("axis", -1);
-  const double epsilon = node.Float("epsilon", 1e-5);
-  const bool stash_float = node.Int("stash_type", 1) == 1;
-  return [axis, epsilon, stash_float](const RunMode&, std::span<const at::Tensor> in) -> Tensors {
-    const at::Tensor& x = in[0];
-    const at::IntArrayRef shape = x.sizes().slice(static_cast<std::size_t>(AxisOf(axis, x.dim())));
-    const auto fitted = [&](const at::Tensor& t) { return !t.defined() || t.sizes() == shape ? t : t.expand(shape); };
-    auto [y, mean, inverse_deviation] =
-        at::native_layer_norm(x, shape, fitted(in[1]), fitted(Optional(in, 2)), epsilon);
-    if (!stash_float) return {y, mean, inverse_deviation};
-    return {y, mean.to(at::kFloat), inverse_deviation.to(at::kFloat)};
-  };
+  const LayerForm form{.axis = node.Int("axis", -1),
+                       .epsilon = node.Float("epsilon", 1e-5),
+                       .with_statistics = node.HasOutput(1) || node.HasOutput(2),
+                       .stash_float = node.Int("stash_type", 1) == 1};
+  return [form](const RunMode&, std::span<const at::Tensor> in) -> Tensors { return LayerNormalization(form, in); };
 }
 
 void CheckChannels(const at::Tensor& x, const at::Tensor& values, std::int64_t count) {

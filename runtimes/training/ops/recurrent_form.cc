@@ -81,6 +81,7 @@ at::Tensor RecurrentForm::Clipped(const at::Tensor& x) const {
 
 Result<RecurrentForm> RecurrentForm::Read(NodeView& node, Kind kind) {
   RecurrentForm form{.kind = kind, .gates = kind == Kind::kLstm ? 4 : kind == Kind::kGru ? 3 : 1};
+  if (!node.Has("hidden_size")) return Fail(ErrorCode::kUnsupported, "without hidden_size it is not supported");
   form.hidden = node.Int("hidden_size", 0);
   if (form.hidden < 1) return Invalid("hidden_size is {}", form.hidden);
   const std::string direction = node.Text("direction", "forward");

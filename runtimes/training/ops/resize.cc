@@ -29,6 +29,8 @@ struct ResizeForm {
 
 std::vector<double> NumbersOf(const at::Tensor& tensor) {
   if (!tensor.defined() || tensor.numel() == 0) return {};
+  Require(tensor.dim() == 1 && at::isFloatingType(tensor.scalar_type()),
+          "scales and roi must be fractions in one dimension");
   const at::Tensor values = tensor.detach().to(at::kDouble).contiguous();
   const auto* data = values.const_data_ptr<double>();
   return {data, data + values.numel()};
