@@ -76,7 +76,9 @@ TEST(HttpResponseReader, HandsOutABodyPieceByPieceWhereverItsChunksAreTorn) {
       for (std::size_t at = 0; at < answer.text.size(); at += size) {
         EXPECT_EQ(reader.Feed(std::string_view(answer.text).substr(at, size)),
                   std::min(size, answer.text.size() - at));
-        if (reader.has_head()) EXPECT_EQ(reader.status(), answer.status);
+        if (reader.has_head()) {
+          EXPECT_EQ(reader.status(), answer.status);
+        }
         body += reader.TakePiece();
       }
       EXPECT_TRUE(reader.done());

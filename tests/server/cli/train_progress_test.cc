@@ -68,9 +68,9 @@ TEST(TrainProgress, WhatIsNotKnownIsNotSaid) {
 }
 
 TEST(TrainProgress, TheBarFillsAndNeverOverflowsTheTerminal) {
-  EXPECT_EQ(ProgressLine(Running(0, 100), std::nullopt, 38), "job 7  running  [>            ] 0/100");
-  EXPECT_EQ(ProgressLine(Running(50, 100), std::nullopt, 38), "job 7  running  [======>     ] 50/100");
-  EXPECT_EQ(ProgressLine(Running(100, 100), std::nullopt, 38), "job 7  running  [===========] 100/100");
+  EXPECT_EQ(ProgressLine(Running(0, 100), std::nullopt, 38), "job 7  running  [>             ] 0/100");
+  EXPECT_EQ(ProgressLine(Running(50, 100), std::nullopt, 38), "job 7  running  [======>      ] 50/100");
+  EXPECT_EQ(ProgressLine(Running(100, 100), std::nullopt, 38), "job 7  running  [============] 100/100");
   for (std::size_t columns = 1; columns < 120; ++columns) {
     for (const std::int64_t step : {0, 99, 100, 250}) {
       EXPECT_LE(ProgressLine(Running(step, 100), 3.5, columns).size(), columns);
