@@ -239,10 +239,10 @@ void JobService::PublishNow(JobId id, Done<JobRecord> done) {
   publishing_->Do([this, record = *job, done = std::move(done)]() mutable {
     auto version = publisher_.Publish(record.model, JobFolder::Of(options_.state, record.id).result());
     Post([this, id = record.id, version = std::move(version), done = std::move(done)]() mutable {
-      const std::string body = version ? std::format(R"({{"version":{}}})", JsonString(*version))
-                                       : std::format(R"({{"why":{}}})", JsonString(version.error().message));
-      (void)store_->AddEvent(id, version ? "published" : "publish_failed", body);
-      if (!version) return done(std::unexpected(version.error()));
+      if (!version) {
+        (void)store_->AddEvent(id, "publish_failed", std::format(R"({{"why":{}}})", JsonString(version.error().message)));
+        return done(std::unexpected(version.error()));
+      }
       if (const Status set = store_->SetPublishedVersion(id, *version); !set) return done(std::unexpected(set.error()));
       done(store_->Get(id));
     });
@@ -269,8 +269,6 @@ void JobService::RollBack(JobId id, Done<JobRecord> done) {
       const Status status = publisher_.RollBack(record.model, record.published_version, keep);
       Post([this, record, status, done = std::move(done)]() mutable {
         if (!status) return done(std::unexpected(status.error()));
-        (void)store_->AddEvent(record.id, "rolled_back",
-                               std::format(R"({{"version":{}}})", JsonString(record.published_version)));
         if (const Status set = store_->SetPublishedVersion(record.id, ""); !set) return done(std::unexpected(set.error()));
         done(store_->Get(record.id));
       });

@@ -213,7 +213,8 @@ Result<JobRecord> JobStore::Transition(JobId id, JobAction action, const Transit
   TANDEM_TRY(database_->Execute(
       "UPDATE jobs SET state = ?, reason = ?, model_version = ?, attempts = attempts + ?, retries = retries + ?, "
       "started_at = coalesce(started_at, ?), ended_at = ?, next_attempt_at = ? WHERE id = ?",
-      JobStateName(*next), reason, fields.model_version.value_or(before.model_version), started,
+      JobStateName(*next), reason, fields.model_version.value_or(before.model_version),
+      action == JobAction::kAdmit,
       action == JobAction::kRetry, started ? std::optional(now) : std::nullopt,
       HasEnded(*next) ? std::optional(now) : std::nullopt, waits ? fields.next_attempt_at : std::nullopt, id));
   if (fields.progress) TANDEM_TRY(WriteProgress(id, *fields.progress));
@@ -245,9 +246,11 @@ Status JobStore::UpdateProgress(JobId id, const JobProgress& progress) {
 Status JobStore::SetPublishedVersion(JobId id, const std::string& version) {
   MutexLock lock(mu_);
   TANDEM_ASSIGN(SqlTransaction transaction, SqlTransaction::Begin(*database_, /*durable=*/true));
-  TANDEM_TRY(CheckExists(id));
+  TANDEM_ASSIGN(const JobRecord before, Read(id));
   TANDEM_TRY(database_->Execute("UPDATE jobs SET published_version = ? WHERE id = ?", version, id));
-  TANDEM_TRY(InsertEvent(id, "published", std::format("{{\"version\":{}}}", JsonString(version))));
+  const bool rolled_back = version.empty();
+  TANDEM_TRY(InsertEvent(id, rolled_back ? "rolled_back" : "published",
+                         std::format("{{\"version\":{}}}", JsonString(rolled_back ? before.published_version : version))));
   return transaction.Commit();
 }
 

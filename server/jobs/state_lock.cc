@@ -28,9 +28,11 @@ std::string Holder(int descriptor) {
 Status MakeDirectory(const std::filesystem::path& directory) {
   std::error_code error;
   if (!directory.parent_path().empty()) std::filesystem::create_directories(directory.parent_path(), error);
-  if (::mkdir(directory.c_str(), 0700) == 0 || std::filesystem::is_directory(directory, error)) return {};
+  if (::mkdir(directory.c_str(), 0700) == 0) return {};
+  const int reason = errno;
+  if (std::filesystem::is_directory(directory, error)) return {};
   return Fail(ErrorCode::kUnavailable, "the state directory '{}' cannot be made: {}", directory.string(),
-              error ? error.message() : "something else has its name");
+              std::generic_category().message(reason));
 }
 
 }  // namespace

@@ -66,6 +66,7 @@ class Server:
         ]
         settings = {key: value for key, value in os.environ.items() if not key.startswith("TANDEM_")}
         settings.setdefault("TSAN_OPTIONS", "ignore_noninstrumented_modules=1:halt_on_error=1")
+        settings["XDG_STATE_HOME"] = str(folder / "state")  # Each server its own: two cannot share one.
         settings.update(environment or {})
 
         if open_files:  # By a program, not between fork and exec: gRPC's threads in here do not survive a fork.
@@ -171,6 +172,16 @@ class Server:
             if line.startswith("VmRSS:"):
                 return int(line.split()[1]) * 1024
         raise AssertionError("the server has gone")
+
+    def trainers(self):
+        """The process ids of the trainers that run."""
+        found = []
+        for path in pathlib.Path(f"/proc/{self.pid}/task").glob("*/children"):
+            try:
+                found += [int(pid) for pid in path.read_text().split()]
+            except OSError:  # The thread has just ended.
+                pass
+        return found
 
     def cpu_seconds(self):
         fields = pathlib.Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()

@@ -192,6 +192,10 @@ TEST_F(JobStoreTest, AnEndedJobCanBePublished) {
   ASSERT_TRUE(store_->SetPublishedVersion(id, "5"));
   EXPECT_EQ(store_->Get(id)->published_version, "5");
   EXPECT_EQ(store_->EventsAfter(id, 0, 10)->back().kind, "published");
+  ASSERT_TRUE(store_->SetPublishedVersion(id, ""));
+  EXPECT_EQ(store_->Get(id)->published_version, "");
+  EXPECT_EQ(store_->EventsAfter(id, 0, 10)->back().kind, "rolled_back");
+  EXPECT_EQ(store_->EventsAfter(id, 0, 10)->back().body, R"({"version":"5"})");
   EXPECT_EQ(store_->SetPublishedVersion(9, "5").error().code, ErrorCode::kNotFound);
 }
 

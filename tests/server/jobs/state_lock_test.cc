@@ -50,8 +50,9 @@ TEST(StateLock, WhatIsNoDirectoryIsRefused) {
   std::ofstream(folder.path() / "file") << "x";
   const auto lock = StateLock::Acquire(folder.path() / "file");
   ASSERT_FALSE(lock);
-  EXPECT_THAT(lock.error().message, HasSubstr("cannot be made"));
-  EXPECT_FALSE(StateLock::Acquire(folder.path() / "file" / "below"));
+  EXPECT_THAT(lock.error().message, HasSubstr("cannot be made: File exists"));
+  EXPECT_THAT(StateLock::Acquire(folder.path() / "file" / "below").error().message,
+              HasSubstr("cannot be made: Not a directory"));
 }
 
 }  // namespace

@@ -1,0 +1,106 @@
+"""What happens to training jobs when trainers, servers and disks fail."""
+import os
+import random
+import signal
+import time
+
+from tandem_server import until
+from training_jobs import TrainingTest
+
+# Long enough to be hit in the middle; the same bits every time.
+STEADY = {
+    "deterministic": True,
+    "threads": 1,
+    "epochs": None,
+    "steps": 6000,
+    "checkpoint": {"every_steps": 100, "every_seconds": 0, "keep": 3}
+}
+
+
+class Faults(TrainingTest):
+    def undisturbed(self):
+        submitted = self.submit(**STEADY)
+        self.wait(submitted["id"], "succeeded")
+        return self.result(submitted["id"])
+
+    def kill_trainer(self):
+        (trainer, ) = until(self.server.trainers, "a trainer runs")
+        os.kill(trainer, signal.SIGKILL)
+        until(lambda: trainer not in self.server.trainers(), "it has gone")
+
+    def test_a_killed_trainer_changes_no_bit_of_the_result(self):
+        self.serve("--training-attempts", "20")
+        expected = self.undisturbed()
+        submitted = self.submit(**STEADY)
+        chance = random.Random(5)
+        for _ in range(5):
+            self.wait(submitted["id"], "running")
+            self.wait_step(submitted["id"], 1)
+            time.sleep(chance.uniform(0, 0.2))
+            self.kill_trainer()
+        done = self.wait(submitted["id"], "succeeded")
+        self.assertGreater(done["attempts"], 1)
+        self.assertEqual(self.result(submitted["id"]), expected)
+
+    def test_a_killed_server_goes_on_with_its_jobs(self):
+        self.serve()
+        expected = self.undisturbed()
+        submitted = self.submit(**STEADY)
+        waiting = self.submit(**STEADY)
+        self.wait(submitted["id"], "running")
+        self.wait_step(submitted["id"], 200)
+        (trainer, ) = self.server.trainers()
+        self.server.process.kill()
+        self.server.wait()
+        until(lambda: not os.path.exists(f"/proc/{trainer}"), "the trainer goes with its server")
+        self.serve()
+        for one in (submitted, waiting):
+            self.wait(one["id"], "succeeded")
+            self.assertEqual(self.result(one["id"]), expected)
+
+    def test_a_stopped_server_leaves_a_checkpoint(self):
+        self.serve()
+        expected = self.undisturbed()
+        submitted = self.submit(**STEADY)
+        self.wait_step(submitted["id"], 250)
+        self.server.signal(signal.SIGTERM)
+        self.assertEqual(self.server.wait(), 0)
+        self.serve()
+        self.wait(submitted["id"], "succeeded")
+        self.assertEqual(self.result(submitted["id"]), expected)
+        first_steps = [body["first_step"] for _, kind, body in self.events(submitted["id"]) if kind == "plan"]
+        self.assertEqual(len(first_steps), 2)
+        self.assertGreaterEqual(first_steps[1], 250)
+
+    def test_a_corrupt_checkpoint_is_passed_over(self):
+        self.serve()
+        expected = self.undisturbed()
+        submitted = self.submit(**STEADY)
+        self.wait(submitted["id"], "running")
+        folder = self.state / "jobs" / str(submitted["id"])
+        until(lambda: len(list(folder.glob("step-*.checkpoint"))) >= 2, "two checkpoints")
+        self.server.process.kill()
+        self.server.wait()
+        newest = max(folder.glob("step-*.checkpoint"))
+        damaged = bytearray(newest.read_bytes())
+        damaged[len(damaged) // 2] ^= 1
+        newest.write_bytes(damaged)
+        self.serve()
+        self.wait(submitted["id"], "succeeded")
+        self.assertEqual(self.result(submitted["id"]), expected)
+        skipped = [body for _, kind, body in self.events(submitted["id"]) if kind == "checkpoint_skipped"]
+        self.assertEqual([body["file"] for body in skipped], [newest.name])
+
+    def test_a_trainer_that_cannot_live_fails_its_job_after_some_attempts(self):
+        self.serve("--training-attempts", "2", "--trainer", "/bin/false")
+        submitted = self.submit(steps=1, epochs=None)
+        done = self.wait(submitted["id"], "failed")
+        self.assertEqual(done["attempts"], 2)
+        self.assertIn("exit code 1", done["reason"])
+        self.assertEqual(self.server.call("GET", "/v2/health/ready").status, 200)
+
+    def test_a_trainer_without_memory_fails_its_job_alone(self):
+        self.serve("--training-attempts", "1")
+        submitted = self.submit(steps=1, epochs=None, memory="40MB")
+        self.assertIn("memory", self.wait(submitted["id"], "failed")["reason"])
+        self.assertLess(self.accuracy(), 0.5)
