@@ -163,9 +163,9 @@ Result<MixedAnswer> ApiClient::PostForMixed(const std::string& path, const std::
 }
 
 Status ApiClient::Listen(const std::string& path, const Listening& listening) {
-  const auto answer = caller_->Listen(
-      Request("GET " + path, listening.headers, ""),
-      {.timeout = timeout(), .max_silence = listening.max_silence, .on_piece = listening.on_piece});
+  const auto answer =
+      caller_->Listen(Request("GET " + path, listening.headers, ""),
+                      {.timeout = timeout(), .max_silence = listening.max_silence, .on_piece = listening.on_piece});
   if (!answer) return std::unexpected(Unanswered(answer.error()));
   if (!Succeeded(*answer)) return std::unexpected(RefusalOf(*answer).error);
   return {};

@@ -168,9 +168,8 @@ Added Add(CLI::App& train, int& exit_code, const char* name, const char* help, c
   }
   AddClientFlags(*command, options->client);
   command->footer(std::string("Examples:\n") + examples);
-  command->callback([name, options, action = std::move(action), &exit_code] {
-    exit_code = Run(name, *options, action);
-  });
+  command->callback(
+      [name, options, action = std::move(action), &exit_code] { exit_code = Run(name, *options, action); });
   return {command, options};
 }
 
@@ -199,9 +198,9 @@ void AddSubmit(CLI::App& train, int& exit_code) {
 }
 
 void AddListings(CLI::App& train, int& exit_code) {
-  const Added list = Add(train, exit_code, "list", "Jobs, the newest first",
-                         "  tandem train list\n  tandem train list --state running,queued --limit 10 --json",
-                         Names::kNoJob, List);
+  const Added list =
+      Add(train, exit_code, "list", "Jobs, the newest first",
+          "  tandem train list\n  tandem train list --state running,queued --limit 10 --json", Names::kNoJob, List);
   list.command->add_option("--state", list.options->states,
                            "Only these: queued, admitted, running, paused, succeeded, failed, cancelled");
   list.command->add_option("--limit", list.options->limit, "At most so many")

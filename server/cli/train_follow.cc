@@ -57,8 +57,7 @@ Status PrintLog(ApiClient& client, std::int64_t job, bool follow) {
   Patience patience;
   const auto listen = [&] {
     return client.Listen(std::format("/v2/train/jobs/{}/logs?offset={}&follow={}", job, offset, follow),
-                         {.headers = {},
-                          .on_piece = [&](std::string_view piece) {
+                         {.headers = {}, .on_piece = [&](std::string_view piece) {
                             patience.Heard();
                             offset += piece.size();
                             return Print(piece);
@@ -102,7 +101,8 @@ Status PrintEvents(ApiClient& client, const EventsWanted& wanted) {
     return understood;
   };
   if (!wanted.follow) return listen();
-  return ListenOn(patience, listen, [&]() -> Result<bool> { return wanted.job ? HasEnded(client, *wanted.job) : false; });
+  return ListenOn(patience, listen,
+                  [&]() -> Result<bool> { return wanted.job ? HasEnded(client, *wanted.job) : false; });
 }
 
 }  // namespace tandem::cli

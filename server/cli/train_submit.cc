@@ -30,8 +30,8 @@ int Complain(const Error& error, int exit_code) {
 int Complain(const Refusal& refusal) {
   if (refusal.problems.empty()) return Complain(refusal.error, kFailed);
   const std::size_t count = refusal.problems.size();
-  std::fprintf(stderr, "tandem train submit: the job was refused, for %zu problem%s:\n%s", count,
-               count == 1 ? "" : "s", ProblemLines(refusal.problems).c_str());
+  std::fprintf(stderr, "tandem train submit: the job was refused, for %zu problem%s:\n%s", count, count == 1 ? "" : "s",
+               ProblemLines(refusal.problems).c_str());
   return kFailed;
 }
 
@@ -86,8 +86,8 @@ int SubmitJob(const SubmitOptions& options) {
   const auto view = ReadJobView(*answer);
   if (!view) return Complain(view.error(), kFailed);
   if (options.json && !options.watch) std::puts(PrettyJson(*answer).c_str());
-  if (!options.json) std::printf("job %lld (%s) is %s\n", static_cast<long long>(view->id), view->name.c_str(),
-                                 view->state.c_str());
+  if (!options.json)
+    std::printf("job %lld (%s) is %s\n", static_cast<long long>(view->id), view->name.c_str(), view->state.c_str());
   if (!options.watch) return kDone;
   const auto watched = Watch(**client, *view, options, *interruption);
   return watched ? *watched : Complain(watched.error(), kFailed);

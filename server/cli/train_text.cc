@@ -168,9 +168,7 @@ Result<std::string> SeriesPlot(const Json::Value& answer, const std::string& nam
   }
   std::string text = name + "\n";
   for (int row = 0; row < rows; ++row) {
-    const std::string label = row == 0          ? NumberText(most.value)
-                              : row == rows - 1 ? NumberText(least.value)
-                                                : "";
+    const std::string label = row == 0 ? NumberText(most.value) : row == rows - 1 ? NumberText(least.value) : "";
     text += std::format("{:>10} |{}\n", label, lines[static_cast<std::size_t>(row)]);
   }
   const std::string from = std::format("{:.0f}", first.step);

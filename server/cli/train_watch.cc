@@ -35,6 +35,8 @@ class ProgressView {
   void Update(const JobView& job, MonotonicTime now) {
     rate_.Add(now, job);
     if (quiet_) return;
+    // In a pipe nothing is between this and its last line.
+    if (!terminal_ && job.has_ended()) return;
     if (!terminal_ && job.state == state_ && now - written_at_ < kLineEvery) return;
     state_ = job.state;
     written_at_ = now;
@@ -131,7 +133,8 @@ Result<int> WatchJob(ApiClient& client, std::int64_t id, bool quiet, const Inter
     return job.state == "succeeded" ? kDone : kFailed;
   } while (Wait(interruption));
   view.EndLine();
-  std::fprintf(stderr, "tandem train: no longer watching; job %lld goes on. `tandem train watch %lld` watches it again, "
+  std::fprintf(stderr,
+               "tandem train: no longer watching; job %lld goes on. `tandem train watch %lld` watches it again, "
                "`tandem train cancel %lld` stops it\n",
                static_cast<long long>(id), static_cast<long long>(id), static_cast<long long>(id));
   return interruption.exit_code();

@@ -154,8 +154,7 @@ TEST(HttpCaller, SaysThatAStreamBroke) {
 
 TEST(HttpCaller, AStreamThatFallsSilentIsGivenUp) {
   ScriptedServer server(Unfinished);
-  const auto answer = CallerOf(server.port())->Listen(
-      Get(), {.timeout = hours(1), .max_silence = milliseconds(20)});
+  const auto answer = CallerOf(server.port())->Listen(Get(), {.timeout = hours(1), .max_silence = milliseconds(20)});
   ASSERT_FALSE(answer);
   EXPECT_THAT(answer.error().message, HasSubstr("in time"));
 }

@@ -74,8 +74,7 @@ TEST(HttpResponseReader, HandsOutABodyPieceByPieceWhereverItsChunksAreTorn) {
       EXPECT_FALSE(reader.has_head());
       std::string body;
       for (std::size_t at = 0; at < answer.text.size(); at += size) {
-        EXPECT_EQ(reader.Feed(std::string_view(answer.text).substr(at, size)),
-                  std::min(size, answer.text.size() - at));
+        EXPECT_EQ(reader.Feed(std::string_view(answer.text).substr(at, size)), std::min(size, answer.text.size() - at));
         if (reader.has_head()) {
           EXPECT_EQ(reader.status(), answer.status);
         }

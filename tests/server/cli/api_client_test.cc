@@ -69,7 +69,8 @@ TEST(ApiClient, DeletesAndTellsAConflict) {
 
 TEST(ApiClient, HearsAnAnswerInPieces) {
   ScriptedServer server([](int, const std::string&) {
-    return ScriptedReply{.bytes = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n"};
+    return ScriptedReply{
+        .bytes = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n"};
   });
   std::string heard;
   const Status done = ClientOf(server)->Listen("/logs", {.headers = {}, .on_piece = [&](std::string_view piece) {

@@ -28,8 +28,9 @@ TEST(SseReader, ReadsTheSameEventsWhereverTheStreamIsTorn) {
       ASSERT_TRUE(some);
       events.insert(events.end(), some->begin(), some->end());
     }
-    EXPECT_THAT(events, ElementsAre(ServerSentEvent{"1", "state", "{\"a\":1}"}, ServerSentEvent{"2", "plan", "one\ntwo"},
-                                    ServerSentEvent{"2", "", "without a blank"}))
+    EXPECT_THAT(events,
+                ElementsAre(ServerSentEvent{"1", "state", "{\"a\":1}"}, ServerSentEvent{"2", "plan", "one\ntwo"},
+                            ServerSentEvent{"2", "", "without a blank"}))
         << size;
   }
 }
