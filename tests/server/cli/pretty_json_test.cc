@@ -31,9 +31,12 @@ TEST(PrettyJson, IndentsObjectsAndKeepsPlainListsOnALine) {
 
 TEST(PrettyJson, ReadsBackAsTheSame) {
   for (const char* text :
-       {"{}", "[]", "null", "0.1", R"("\u0001\"é")", R"({"\"":[[],[1],{}],"n":18446744073709551615})"}) {
-    const Json::Value value = *ParseStrictJson(text);
-    EXPECT_EQ(*ParseStrictJson(PrettyJson(value)), value) << text;
+       {"{}", "[]", "[null, 0.1, true]", R"(["\u0001\"é", [{}]])", R"({"\"":[[],[1],{}],"n":18446744073709551615})"}) {
+    const auto value = ParseStrictJson(text);
+    ASSERT_TRUE(value) << text << ": " << value.error().message;
+    const auto again = ParseStrictJson(PrettyJson(*value));
+    ASSERT_TRUE(again) << text << ": " << again.error().message;
+    EXPECT_EQ(*again, *value) << text;
   }
 }
 
