@@ -16,6 +16,13 @@ HttpAnswer Take(HttpResponseReader& reader) {
   return answer;
 }
 
+// Of an answer that is no success every piece stays where it is. False: whoever listens has had enough.
+bool HandOn(HttpResponseReader& reader, const HttpListening& listening) {
+  if (reader.status() < 200 || reader.status() >= 300) return true;
+  const std::string piece = reader.TakePiece();
+  return piece.empty() || listening.on_piece(piece);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<HttpCaller>> HttpCaller::Create(const Target& target, const TlsClientOptions& tls) {
@@ -46,34 +53,53 @@ Status HttpCaller::Connect(MonotonicTime until) {
 }
 
 Result<HttpAnswer> HttpCaller::Call(const HttpRequest& request, std::chrono::nanoseconds timeout) {
-  const MonotonicTime until = RealClock::Instance().Now() + timeout;
+  return Exchange(request, RealClock::Instance().Now() + timeout, nullptr);
+}
+
+Result<HttpAnswer> HttpCaller::Listen(const HttpRequest& request, const HttpListening& listening) {
+  return Exchange(request, RealClock::Instance().Now() + listening.timeout, &listening);
+}
+
+Result<HttpAnswer> HttpCaller::Exchange(const HttpRequest& request, MonotonicTime until,
+                                        const HttpListening* listening) {
   const bool kept = connection_ != nullptr;
   if (!kept) TANDEM_TRY(Connect(until));
-  TANDEM_ASSIGN(std::optional<HttpAnswer> answer, TryCall(request, until));
+  TANDEM_ASSIGN(std::optional<HttpAnswer> answer, TryCall(request, until, listening));
   if (!answer && kept) {
     TANDEM_TRY(Connect(until));
-    TANDEM_ASSIGN(answer, TryCall(request, until));
+    TANDEM_ASSIGN(answer, TryCall(request, until, listening));
   }
   if (answer) return *std::move(answer);
   const std::string why = connection_->WhyLost();
   return Failed(target_.tls() ? why : why + " without an answer; if it speaks TLS, the URL begins with https://");
 }
 
-Result<std::optional<HttpAnswer>> HttpCaller::TryCall(const HttpRequest& request, MonotonicTime until) {
+Result<std::optional<HttpAnswer>> HttpCaller::TryCall(const HttpRequest& request, MonotonicTime until,
+                                                      const HttpListening* listening) {
   HttpConnection& connection = *connection_;
+  HttpResponseReader& reader = connection.reader();
   connection.Begin(request);
   std::array<char, kScratchBytes> scratch;
   bool writing = true;
   while (true) {
     if (writing) writing = connection.Flush() == HttpConnection::WriteResult::kBlocked;
-    switch (connection.Receive(scratch)) {
+    const HttpConnection::ReadResult read = connection.Receive(scratch);
+    if (listening != nullptr && reader.has_head()) {
+      until = RealClock::Instance().Now() + listening->max_silence;
+      if (!HandOn(reader, *listening)) {
+        HttpAnswer answer = Take(reader);
+        connection_.reset();
+        return answer;
+      }
+    }
+    switch (read) {
       case HttpConnection::ReadResult::kMore: break;
       case HttpConnection::ReadResult::kMalformed: return Failed("the answer is not HTTP, or too large");
       case HttpConnection::ReadResult::kLost:
-        if (connection.reader().started()) return Failed("the answer was cut short: " + connection.WhyLost());
+        if (reader.started()) return Failed("the answer was cut short: " + connection.WhyLost());
         return std::optional<HttpAnswer>();
       case HttpConnection::ReadResult::kAnswered: {
-        HttpAnswer answer = Take(connection.reader());
+        HttpAnswer answer = Take(reader);
         const bool reusable = connection.reusable();
         connection.Finish();
         if (!reusable) connection_.reset();

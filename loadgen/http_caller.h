@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,6 +23,13 @@ struct HttpAnswer {
   std::optional<std::string> json_bytes;  // The header Inference-Header-Content-Length, as it came.
 };
 
+// An answer that is heard piece by piece, for as long as it grows.
+struct HttpListening {
+  std::chrono::nanoseconds timeout{};                                                // Until its head has come.
+  std::chrono::nanoseconds max_silence = std::chrono::hours(24 * 365);               // From then on, between pieces.
+  std::function<bool(std::string_view piece)> on_piece = [](auto) { return true; };  // False: enough.
+};
+
 // A blocking HTTP client with one connection, plain or over TLS, which is kept as long as the server keeps it. For
 // questions that are not load: metadata, metrics, the commands of the program. Used by one thread.
 class HttpCaller {
@@ -34,6 +42,11 @@ class HttpCaller {
   // once more on a new one. The error (kUnavailable) says what went wrong between here and the server.
   [[nodiscard]] Result<HttpAnswer> Call(const HttpRequest& request, std::chrono::nanoseconds timeout);
 
+  // The same for an answer that may go on for long. The body of a successful one goes to `on_piece` as it comes, in
+  // pieces that need not be those that the server wrote, and is not in the answer; any other is answered as by Call().
+  // When `on_piece` has had enough the connection is closed.
+  [[nodiscard]] Result<HttpAnswer> Listen(const HttpRequest& request, const HttpListening& listening);
+
   // Somebody has taken a connection, whatever came of it.
   [[nodiscard]] bool reached() const { return address_.has_value(); }
 
@@ -41,8 +54,12 @@ class HttpCaller {
   HttpCaller(const Target& target, std::unique_ptr<TlsClient> tls) : target_(target), tls_(std::move(tls)) {}
 
   [[nodiscard]] Status Connect(MonotonicTime until);
+  // `listening` is null when the whole answer is wanted at once.
+  [[nodiscard]] Result<HttpAnswer> Exchange(const HttpRequest& request, MonotonicTime until,
+                                            const HttpListening* listening);
   // Empty: the connection was closed without a byte of an answer.
-  [[nodiscard]] Result<std::optional<HttpAnswer>> TryCall(const HttpRequest& request, MonotonicTime until);
+  [[nodiscard]] Result<std::optional<HttpAnswer>> TryCall(const HttpRequest& request, MonotonicTime until,
+                                                          const HttpListening* listening);
   [[nodiscard]] std::unexpected<Error> Failed(std::string_view why);
 
   // Constant after construction.

@@ -7,8 +7,8 @@ namespace tandem::loadgen {
 namespace {
 
 constexpr std::size_t kMaxLineBytes = 64 << 10;
-// Of a body that is kept: a server that never stops sending must not fill the memory.
-constexpr std::uint64_t kMaxKeptBytes = std::uint64_t{2} << 30;
+// Of a body that is kept and not taken: a server that never stops sending must not fill the memory.
+constexpr std::size_t kMaxKeptBytes = std::size_t{2} << 30;
 
 char Lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -64,6 +64,10 @@ std::optional<std::string_view> HttpResponseReader::Header(std::string_view name
   return std::nullopt;
 }
 
+bool HttpResponseReader::has_head() const {
+  return phase_ != Phase::kStatusLine && phase_ != Phase::kHeaders && phase_ != Phase::kMalformed;
+}
+
 std::size_t HttpResponseReader::Feed(std::string_view bytes) {
   const std::size_t given = bytes.size();
   if (given > 0) started_ = true;
@@ -116,7 +120,7 @@ void HttpResponseReader::TakeBody(std::string_view& bytes) {
   }
   body_bytes_ += piece.size();
   if (keep_body_) {
-    if (body_bytes_ > kMaxKeptBytes) {
+    if (body_.size() + piece.size() > kMaxKeptBytes) {
       phase_ = Phase::kMalformed;
       return;
     }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace tandem::loadgen {
 
@@ -12,7 +13,7 @@ namespace tandem::loadgen {
 // headers. Used by one thread; Reset() before each answer.
 class HttpResponseReader {
  public:
-  // `keep_body` keeps the body for body(), and the headers for Header().
+  // `keep_body` keeps the body for body() and TakePiece(), and the headers for Header().
   void Reset(bool keep_body);
 
   // Takes bytes and returns how many belong to this answer: all of them unless it is complete or malformed.
@@ -23,6 +24,11 @@ class HttpResponseReader {
   [[nodiscard]] bool done() const { return phase_ == Phase::kDone; }
   [[nodiscard]] bool malformed() const { return phase_ == Phase::kMalformed; }
   [[nodiscard]] bool started() const { return started_; }
+
+  // The head has been read whole: status() and Header() are those of the answer.
+  [[nodiscard]] bool has_head() const;
+  // What has come of the body since the last call, without the framing. Bodies that are taken so may be of any length.
+  [[nodiscard]] std::string TakePiece() { return std::exchange(body_, {}); }
 
   // Once done.
   [[nodiscard]] int status() const { return status_; }

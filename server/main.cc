@@ -33,6 +33,7 @@ int Run(int argc, char** argv) {
       "  tandem demo\n"
       "  tandem serve --model-repository models\n"
       "  tandem infer squeezenet\n"
+      "  tandem train submit --model squeezenet --data images.npz --epochs 3\n"
       "Each command has its own --help.");
   int exit_code = kDone;
   ReadServeOptionsFromFile(app);
@@ -41,6 +42,7 @@ int Run(int argc, char** argv) {
   AddModelsCommand(app, exit_code);
   AddInferCommand(app, exit_code);
   AddLoadgenCommand(app, exit_code);
+  AddTrainCommand(app, exit_code);
   AddDoctorCommand(app, exit_code);
   AddVersionCommand(app, exit_code);
   try {

@@ -26,6 +26,7 @@ ErrorCode CodeOf(int status) {
     case 400: return ErrorCode::kInvalidArgument;
     case 401: return ErrorCode::kUnauthenticated;
     case 404: return ErrorCode::kNotFound;
+    case 409: return ErrorCode::kConflict;
     case 413: return ErrorCode::kTooLarge;
     case 501: return ErrorCode::kUnsupported;
     case 503: return ErrorCode::kUnavailable;
@@ -57,21 +58,42 @@ Result<std::size_t> JsonSize(const std::optional<std::string>& header, std::size
               size);
 }
 
-Result<Json::Value> JsonOf(Result<MixedAnswer> answer) {
-  if (!answer) return std::unexpected(std::move(answer).error());
-  return std::move(answer->json);
+bool Succeeded(const loadgen::HttpAnswer& answer) {
+  return answer.status >= 200 && answer.status < 300;
 }
 
-Result<MixedAnswer> Understand(const loadgen::HttpAnswer& answer) {
-  TANDEM_ASSIGN(const std::size_t json_size, JsonSize(answer.json_bytes, answer.body.size()));
-  auto json = Parse(std::string_view(answer.body).substr(0, json_size));
-  if (answer.status >= 200 && answer.status < 300) {
-    if (!json) return std::unexpected(std::move(json).error());
-    return MixedAnswer{*std::move(json), answer.body.substr(json_size)};
+// Of an answer that is an error. Whatever answers, a problem without a message is none.
+Refusal RefusalOf(const loadgen::HttpAnswer& answer) {
+  Refusal refusal{.error = {CodeOf(answer.status), "HTTP " + std::to_string(answer.status)}, .problems = {}};
+  const auto json = Parse(answer.body);
+  if (!json || !json->isObject()) return refusal;
+  if ((*json)["error"].isString()) refusal.error.message = (*json)["error"].asString();
+  if (!(*json)["problems"].isArray()) return refusal;
+  for (const Json::Value& problem : (*json)["problems"]) {
+    if (!problem.isObject() || !problem["message"].isString()) continue;
+    const Json::Value& pointer = problem["pointer"];
+    refusal.problems.push_back({pointer.isString() ? pointer.asString() : "", problem["message"].asString()});
   }
-  std::string message = "HTTP " + std::to_string(answer.status);
-  if (json && json->isObject() && (*json)["error"].isString()) message = (*json)["error"].asString();
-  return std::unexpected(Error{CodeOf(answer.status), message});
+  return refusal;
+}
+
+Result<MixedAnswer> MixedOf(const Result<loadgen::HttpAnswer>& answer) {
+  if (!answer) return std::unexpected(answer.error());
+  if (!Succeeded(*answer)) return std::unexpected(RefusalOf(*answer).error);
+  TANDEM_ASSIGN(const std::size_t json_size, JsonSize(answer->json_bytes, answer->body.size()));
+  TANDEM_ASSIGN(Json::Value json, Parse(std::string_view(answer->body).substr(0, json_size)));
+  return MixedAnswer{std::move(json), answer->body.substr(json_size)};
+}
+
+Result<Json::Value> JsonOf(const Result<loadgen::HttpAnswer>& answer) {
+  TANDEM_ASSIGN(MixedAnswer mixed, MixedOf(answer));
+  return std::move(mixed.json);
+}
+
+HttpHeaders BodyHeaders(const std::string& body, const char* type, const HttpHeaders& more) {
+  HttpHeaders all = {{"Content-Length", std::to_string(body.size())}, {"Content-Type", type}};
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
 }
 
 }  // namespace
@@ -89,7 +111,7 @@ Result<std::unique_ptr<ApiClient>> ApiClient::Connect(ClientOptions options) {
   return std::unique_ptr<ApiClient>(new ApiClient(std::move(options), *std::move(target), std::move(caller)));
 }
 
-Result<MixedAnswer> ApiClient::Send(const std::string& what, const Headers& headers, const std::string& body) {
+loadgen::HttpRequest ApiClient::Request(const std::string& what, const Headers& headers, std::string_view body) const {
   loadgen::HttpRequest request{
       .head = std::format("{} HTTP/1.1\r\nHost: {}\r\n", what, loadgen::HostAndPort(target_.host, target_.port)),
       .parts = {},
@@ -97,27 +119,56 @@ Result<MixedAnswer> ApiClient::Send(const std::string& what, const Headers& head
   if (!options_.token.empty()) request.head += std::format("Authorization: Bearer {}\r\n", options_.token);
   for (const auto& [name, value] : headers) request.head += std::format("{}: {}\r\n", name, value);
   request.head += "\r\n";
-  // Borrowed for the time of the call.
   if (!body.empty()) request.parts.push_back({.view = std::as_bytes(std::span(body)), .owner = nullptr});
-  const auto timeout = std::chrono::nanoseconds(std::llround(options_.timeout_secs * 1e9));
-  auto answer = caller_->Call(request, timeout);
-  if (answer) return Understand(*std::move(answer));
-  if (caller_->reached()) return std::unexpected(std::move(answer).error());
-  return Fail(ErrorCode::kUnavailable, "{}; start a server with `tandem serve`, or give --url", answer.error().message);
+  return request;
+}
+
+std::chrono::nanoseconds ApiClient::timeout() const {
+  return std::chrono::nanoseconds(std::llround(options_.timeout_secs * 1e9));
+}
+
+Error ApiClient::Unanswered(Error error) const {
+  if (caller_->reached()) return error;
+  return {ErrorCode::kUnavailable, error.message + "; start a server with `tandem serve`, or give --url"};
+}
+
+Result<loadgen::HttpAnswer> ApiClient::Send(const std::string& what, const Headers& headers, std::string_view body) {
+  return caller_->Call(Request(what, headers, body), timeout()).transform_error([this](Error error) {
+    return Unanswered(std::move(error));
+  });
 }
 
 Result<Json::Value> ApiClient::Get(const std::string& path) {
   return JsonOf(Send("GET " + path, {}, ""));
 }
 
+Result<Json::Value> ApiClient::Delete(const std::string& path) {
+  return JsonOf(Send("DELETE " + path, {}, ""));
+}
+
 Result<Json::Value> ApiClient::Post(const std::string& path, const std::string& body) {
-  return JsonOf(PostForMixed(path, body, {}));
+  TANDEM_ASSIGN(MixedAnswer answer, PostForMixed(path, body, {}));
+  return std::move(answer.json);
+}
+
+std::expected<Json::Value, Refusal> ApiClient::PostDocument(const std::string& path, const std::string& body,
+                                                            const Headers& headers) {
+  const auto answer = Send("POST " + path, BodyHeaders(body, "application/json", headers), body);
+  if (answer && !Succeeded(*answer)) return std::unexpected(RefusalOf(*answer));
+  return JsonOf(answer).transform_error([](Error error) { return Refusal{std::move(error), {}}; });
 }
 
 Result<MixedAnswer> ApiClient::PostForMixed(const std::string& path, const std::string& body, const Headers& headers) {
-  Headers all = {{"Content-Length", std::to_string(body.size())}, {"Content-Type", "application/octet-stream"}};
-  all.insert(all.end(), headers.begin(), headers.end());
-  return Send("POST " + path, all, body);
+  return MixedOf(Send("POST " + path, BodyHeaders(body, "application/octet-stream", headers), body));
+}
+
+Status ApiClient::Listen(const std::string& path, const Listening& listening) {
+  const auto answer =
+      caller_->Listen(Request("GET " + path, listening.headers, ""),
+                      {.timeout = timeout(), .max_silence = listening.max_silence, .on_piece = listening.on_piece});
+  if (!answer) return std::unexpected(Unanswered(answer.error()));
+  if (!Succeeded(*answer)) return std::unexpected(RefusalOf(*answer).error);
+  return {};
 }
 
 void AddClientFlags(CLI::App& command, ClientOptions& options) {

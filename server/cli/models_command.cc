@@ -5,11 +5,12 @@
 #include <memory>
 #include <string>
 
-#include <json/writer.h>
+#include <json/value.h>
 
 #include "loadgen/target.h"
 #include "server/cli/api_client.h"
 #include "server/cli/command.h"
+#include "server/cli/pretty_json.h"
 
 namespace tandem::cli {
 namespace {
@@ -19,13 +20,6 @@ struct ModelsOptions {
   std::string model;
   bool json = false;
 };
-
-std::string Pretty(const Json::Value& value) {
-  Json::StreamWriterBuilder builder;
-  builder["indentation"] = "  ";
-  builder["emitUTF8"] = true;
-  return Json::writeString(builder, value);
-}
 
 // Of an entry that CheckIndex has seen.
 std::string TextOf(const Json::Value& entry, const char* key, const char* otherwise = "") {
@@ -71,7 +65,7 @@ std::string TensorLines(const char* title, const Json::Value& tensors) {
 Status List(ApiClient& client, const ModelsOptions& options) {
   TANDEM_ASSIGN(const Json::Value index, client.Post("/v2/repository/index", ""));
   TANDEM_TRY(CheckIndex(index));
-  options.json ? void(std::puts(Pretty(index).c_str())) : PrintIndex(index);
+  options.json ? void(std::puts(PrettyJson(index).c_str())) : PrintIndex(index);
   return {};
 }
 
@@ -84,7 +78,7 @@ Status Show(ApiClient& client, const ModelsOptions& options) {
   }
   if (options.json) {
     TANDEM_ASSIGN(metadata["config"], client.Get(path + "/config"));
-    std::puts(Pretty(metadata).c_str());
+    std::puts(PrettyJson(metadata).c_str());
     return {};
   }
   std::string versions;
@@ -110,7 +104,7 @@ Status Change(ApiClient& client, const ModelsOptions& options, const char* what)
   for (const Json::Value& entry : index) {
     if (entry["name"].asString() == options.model) entries.append(entry);
   }
-  std::puts(Pretty(entries).c_str());
+  std::puts(PrettyJson(entries).c_str());
   return {};
 }
 

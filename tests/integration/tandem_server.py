@@ -54,15 +54,16 @@ class Server:
                  wait=True,
                  tls=None,
                  stderr=None,
-                 ports_file=None):
+                 ports_file=None,
+                 http_port=0):
         self.folder = tempfile.TemporaryDirectory(prefix="tandem-server-")
         folder = pathlib.Path(self.folder.name)
         self.log_file = folder / "log"
         self.tls = tls
         self.ports_file = ports_file or folder / "ports"
         command = [
-            BINARY, "serve", "--model-repository", repository, "--http-port", "0", "--grpc-port", "0", "--metrics-port",
-            "0", "--ports-file", self.ports_file, *flags
+            BINARY, "serve", "--model-repository", repository, "--http-port", http_port, "--grpc-port", "0",
+            "--metrics-port", "0", "--ports-file", self.ports_file, *flags
         ]
         settings = {key: value for key, value in os.environ.items() if not key.startswith("TANDEM_")}
         settings.setdefault("TSAN_OPTIONS", "ignore_noninstrumented_modules=1:halt_on_error=1")

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <gmock/gmock.h>
@@ -101,6 +102,74 @@ TEST(HttpCaller, HearsAnAnswerBeforeItHasSaidAll) {
   const auto answer = CallerOf(server.port())->Call(request, hours(1));
   ASSERT_TRUE(answer) << answer.error().message;
   EXPECT_EQ(answer->status, 413);
+}
+
+// A chunk and a part of the next, and no more.
+ScriptedReply Unfinished(int, const std::string&) {
+  return {.bytes = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n3\r\nt"};
+}
+
+TEST(HttpCaller, HearsAPieceBeforeTheAnswerHasEnded) {
+  ScriptedServer server(Unfinished);
+  const auto caller = CallerOf(server.port());
+  std::string heard;
+  const auto answer = caller->Listen(Get(), {.timeout = hours(1), .on_piece = [&](std::string_view piece) {
+                                               heard += piece;
+                                               return heard != "onet";  // All that comes by itself.
+                                             }});
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_EQ(answer->status, 200);
+  EXPECT_EQ(answer->body, "");
+  EXPECT_EQ(heard, "onet");
+}
+
+TEST(HttpCaller, KeepsItsConnectionAfterAnAnswerInPieces) {
+  ScriptedServer server([](int, const std::string&) {
+    return ScriptedReply{.bytes = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n"};
+  });
+  const auto caller = CallerOf(server.port());
+  std::string heard;
+  for (int i = 0; i < 3; ++i) {
+    const auto answer = caller->Listen(Get(), {.timeout = hours(1), .on_piece = [&](std::string_view piece) {
+                                                 heard += piece;
+                                                 return true;
+                                               }});
+    ASSERT_TRUE(answer) << answer.error().message;
+  }
+  EXPECT_EQ(heard, "hihihi");
+  EXPECT_EQ(server.connections(), 2);
+}
+
+TEST(HttpCaller, SaysThatAStreamBroke) {
+  const Listener stops("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nhalf");
+  std::string heard;
+  const auto answer = CallerOf(stops.port())->Listen(Get(), {.timeout = hours(1), .on_piece = [&](std::string_view p) {
+                                                               heard += p;
+                                                               return true;
+                                                             }});
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(heard, "half");
+  EXPECT_THAT(answer.error().message, HasSubstr("cut short"));
+}
+
+TEST(HttpCaller, AStreamThatFallsSilentIsGivenUp) {
+  ScriptedServer server(Unfinished);
+  const auto answer = CallerOf(server.port())->Listen(Get(), {.timeout = hours(1), .max_silence = milliseconds(20)});
+  ASSERT_FALSE(answer);
+  EXPECT_THAT(answer.error().message, HasSubstr("in time"));
+}
+
+TEST(HttpCaller, AnErrorIsAnsweredWhole) {
+  ScriptedServer server([](int, const std::string&) {
+    return ScriptedReply{.bytes = "HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nnone"};
+  });
+  const auto answer = CallerOf(server.port())->Listen(Get(), {.timeout = hours(1), .on_piece = [](std::string_view) {
+                                                                ADD_FAILURE() << "a piece of an error";
+                                                                return true;
+                                                              }});
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_EQ(answer->status, 404);
+  EXPECT_EQ(answer->body, "none");
 }
 
 class HttpCallerTls : public TlsFolder {};

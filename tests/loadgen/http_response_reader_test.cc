@@ -1,6 +1,8 @@
 #include "loadgen/http_response_reader.h"
 
+#include <algorithm>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -61,6 +63,28 @@ TEST(HttpResponseReader, ReadsOneByteAtATime) {
       EXPECT_EQ(reader.Feed({&c, 1}), 1U);
     }
     ExpectAnswer(reader, answer);
+  }
+}
+
+TEST(HttpResponseReader, HandsOutABodyPieceByPieceWhereverItsChunksAreTorn) {
+  for (const Answer& answer : Answers()) {
+    for (std::size_t size = 1; size <= answer.text.size(); ++size) {
+      HttpResponseReader reader;
+      reader.Reset(true);
+      EXPECT_FALSE(reader.has_head());
+      std::string body;
+      for (std::size_t at = 0; at < answer.text.size(); at += size) {
+        EXPECT_EQ(reader.Feed(std::string_view(answer.text).substr(at, size)), std::min(size, answer.text.size() - at));
+        if (reader.has_head()) {
+          EXPECT_EQ(reader.status(), answer.status);
+        }
+        body += reader.TakePiece();
+      }
+      EXPECT_TRUE(reader.done());
+      EXPECT_TRUE(reader.has_head());
+      EXPECT_EQ(body, answer.body) << size;
+      EXPECT_EQ(reader.body_bytes(), answer.body.size());
+    }
   }
 }
 

@@ -1,0 +1,195 @@
+#include "server/cli/train_text.h"
+
+#include <algorithm>
+#include <cmath>
+#include <format>
+#include <optional>
+#include <utility>
+
+#include "api/wire/json_document.h"
+#include "api/wire/json_text.h"
+#include "server/cli/plain_table.h"
+#include "server/cli/pretty_json.h"
+
+namespace tandem::cli {
+namespace {
+
+std::unexpected<Error> NotUnderstood(const char* what) {
+  return Fail(ErrorCode::kInternal, "the server's answer is not {}; is --url right?", what);
+}
+
+std::string NumberText(const std::optional<double>& number) {
+  return number ? std::format("{:.4g}", *number) : "-";
+}
+
+std::string OrDash(std::string text) {
+  return text.empty() ? "-" : std::move(text);
+}
+
+std::string StepCell(const JobView& job) {
+  if (job.total_steps <= 0) return std::to_string(job.step);
+  return std::format("{}/{}", job.step, job.total_steps);
+}
+
+std::string MetricCell(const JobView& job) {
+  if (job.metric_name.empty()) return "-";
+  return std::format("{} {}", job.metric_name, NumberText(job.metric));
+}
+
+std::string BytesText(double bytes) {
+  for (const char* unit : {"B", "KiB", "MiB"}) {
+    if (bytes < 1024) return std::format("{:.{}f} {}", bytes, *unit == 'B' ? 0 : 1, unit);
+    bytes /= 1024;
+  }
+  return std::format("{:.1f} GiB", bytes);
+}
+
+struct Point {
+  double step = 0;
+  double value = 0;
+};
+
+// Those that are numbers: a loss that is none is null.
+Result<std::vector<Point>> PointsOf(const Json::Value& series) {
+  if (!series.isObject()) return NotUnderstood("a series");
+  const Json::Value& steps = series["steps"];
+  const Json::Value& values = series["values"];
+  if (!steps.isArray() || !values.isArray() || steps.size() != values.size()) return NotUnderstood("a series");
+  std::vector<Point> points;
+  for (Json::ArrayIndex i = 0; i < steps.size(); ++i) {
+    if (!steps[i].isNumeric() || !values[i].isNumeric()) continue;
+    points.push_back({.step = steps[i].asDouble(), .value = values[i].asDouble()});
+  }
+  return points;
+}
+
+// The words of an event of our own, else its body.
+std::string BodyText(const std::string& kind, const Json::Value& body) {
+  if (kind == "state" && body.isObject() && body["to"].isString()) {
+    std::string text = body["to"].asString();
+    if (body["from"].isString()) text = body["from"].asString() + " → " + text;
+    if (body["reason"].isString()) text += ": " + PrintableLines(body["reason"].asString());
+    return text;
+  }
+  return JsonLine(body);
+}
+
+}  // namespace
+
+std::string ProblemLines(const std::vector<JsonMistake>& problems) {
+  std::string lines;
+  for (const JsonMistake& problem : problems) {
+    const std::string message = PrintableLines(problem.message);
+    // Most messages begin with the place.
+    const bool names_place = problem.pointer.empty() || message.starts_with(problem.pointer);
+    lines += names_place ? std::format("  {}\n", message) : std::format("  {}: {}\n", problem.pointer, message);
+  }
+  return lines;
+}
+
+Result<std::string> JobTable(const Json::Value& page) {
+  if (!page.isObject() || !page["jobs"].isArray()) return NotUnderstood("a list of training jobs");
+  TableRows rows = {{"JOB", "NAME", "STATE", "MODEL", "STEP", "LOSS", "METRIC", "PUBLISHED", "CREATED"}};
+  for (const Json::Value& json : page["jobs"]) {
+    TANDEM_ASSIGN(const JobView job, ReadJobView(json));
+    const std::string model = job.model_version.empty() ? job.model : job.model + ":" + job.model_version;
+    rows.push_back({std::to_string(job.id), job.name, job.state, model, StepCell(job), NumberText(job.loss),
+                    MetricCell(job), OrDash(job.published_version), job.created_at.substr(0, 19)});
+  }
+  return PlainTable(rows);
+}
+
+Result<std::string> JobText(const Json::Value& json) {
+  TANDEM_ASSIGN(const JobView job, ReadJobView(json));
+  std::string text = std::format("job {} ({}): {}\n", job.id, job.name, job.state);
+  const auto fact = [&text](const char* name, const std::string& value) {
+    if (!value.empty()) text += std::format("  {:<12} {}\n", name, value);
+  };
+  fact("reason", PrintableLines(job.reason));
+  fact("model", job.model_version.empty() ? job.model : std::format("{} version {}", job.model, job.model_version));
+  fact("step", StepCell(job) + (job.epoch > 0 ? std::format(" (epoch {})", job.epoch) : ""));
+  if (job.loss) fact("loss", NumberText(job.loss));
+  if (job.metric) {
+    fact(job.metric_name.c_str(),
+         NumberText(job.metric) + (job.best ? std::format(" (best {})", NumberText(job.best)) : ""));
+  }
+  fact("published", job.published_version.empty() ? "" : "as version " + job.published_version);
+  fact("attempts", std::to_string(job.attempts));
+  fact("next attempt", job.next_attempt_at);
+  fact("created", job.created_at);
+  fact("started", job.started_at);
+  fact("ended", job.ended_at);
+  return text + PrettyJson(json["job"]) + "\n";
+}
+
+Result<std::string> CheckpointTable(const Json::Value& answer) {
+  if (!answer.isObject() || !answer["checkpoints"].isArray()) return NotUnderstood("a list of checkpoints");
+  TableRows rows = {{"STEP", "FILE", "SIZE", "CHECKSUM", "TIME", "GOOD"}};
+  for (const Json::Value& one : answer["checkpoints"]) {
+    if (!one.isObject() || !one["step"].isInt64() || !one["bytes"].isNumeric()) {
+      return NotUnderstood("a list of checkpoints");
+    }
+    rows.push_back({one["step"].asString(), one["file"].asString(), BytesText(one["bytes"].asDouble()),
+                    one["checksum"].asString(), one["time"].asString(), one["good"].asBool() ? "yes" : "no"});
+  }
+  return PlainTable(rows);
+}
+
+Result<std::string> SeriesTable(const Json::Value& answer) {
+  if (!answer.isObject()) return NotUnderstood("the series of a job");
+  TableRows rows = {{"SERIES", "POINTS", "LAST STEP", "FIRST", "LAST", "LEAST", "MOST"}};
+  for (const std::string& name : answer.getMemberNames()) {
+    TANDEM_ASSIGN(const std::vector<Point> points, PointsOf(answer[name]));
+    if (points.empty()) continue;
+    const auto [least, most] = std::ranges::minmax(points, {}, &Point::value);
+    rows.push_back({name, std::to_string(points.size()), std::format("{:.0f}", points.back().step),
+                    NumberText(points.front().value), NumberText(points.back().value), NumberText(least.value),
+                    NumberText(most.value)});
+  }
+  return PlainTable(rows);
+}
+
+Result<std::string> SeriesPlot(const Json::Value& answer, const std::string& name, int rows, int columns) {
+  if (!answer.isObject()) return NotUnderstood("the series of a job");
+  if (!answer.isMember(name)) return Fail(ErrorCode::kNotFound, "the job has no series '{}'", Excerpt(name));
+  TANDEM_ASSIGN(const std::vector<Point> points, PointsOf(answer[name]));
+  if (points.empty()) return Fail(ErrorCode::kNotFound, "the series '{}' has no values", Excerpt(name));
+  const auto [least, most] = std::ranges::minmax(points, {}, &Point::value);
+  const auto [first, last] = std::ranges::minmax(points, {}, &Point::step);
+  // One cell where all are alike.
+  const auto cell = [](double value, double from, double to, int cells) {
+    return to > from ? static_cast<int>(std::lround((value - from) / (to - from) * (cells - 1))) : 0;
+  };
+  std::vector<std::string> lines(static_cast<std::size_t>(rows), std::string(static_cast<std::size_t>(columns), ' '));
+  for (const Point& point : points) {
+    const int row = rows - 1 - cell(point.value, least.value, most.value, rows);
+    const int column = cell(point.step, first.step, last.step, columns);
+    lines[static_cast<std::size_t>(row)][static_cast<std::size_t>(column)] = '*';
+  }
+  std::string text = name + "\n";
+  for (int row = 0; row < rows; ++row) {
+    const std::string label = row == 0 ? NumberText(most.value) : row == rows - 1 ? NumberText(least.value) : "";
+    text += std::format("{:>10} |{}\n", label, lines[static_cast<std::size_t>(row)]);
+  }
+  const std::string from = std::format("{:.0f}", first.step);
+  text += std::format("{:>10} +{}\n", "", std::string(static_cast<std::size_t>(columns), '-'));
+  text += std::format("{:>10}  {}{:>{}}\n", "step", from, std::format("{:.0f}", last.step),
+                      std::max(1, columns - static_cast<int>(from.size())));
+  return text;
+}
+
+Result<Json::Value> EventJson(const ServerSentEvent& event) {
+  auto json = ParseStrictJson(event.data);
+  if (!json || !json->isObject() || !(*json)["time"].isString()) return NotUnderstood("events of training jobs");
+  (*json)["id"] = event.id;
+  (*json)["event"] = event.kind;
+  return json;
+}
+
+Result<std::string> EventLine(const ServerSentEvent& event) {
+  TANDEM_ASSIGN(const Json::Value json, EventJson(event));
+  return std::format("{}  job {}  {}  {}", json["time"].asString(), JsonLine(json["job"]), event.kind,
+                     BodyText(event.kind, json["body"]));
+}
+
+}  // namespace tandem::cli

@@ -1,0 +1,141 @@
+"""`tandem train` against the real server and real trainers."""
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import unittest
+
+from tandem_server import BINARY, PATIENCE, until
+from training_jobs import TrainingTest, job
+
+LONG = {"epochs": None, "steps": 1_000_000, "evaluation": None}
+
+
+class TrainCli(TrainingTest):
+    def setUp(self):
+        super().setUp()
+        self.serve()
+
+    def command(self, *arguments):
+        return [str(BINARY), "train", *map(str, arguments), "--url", f"http://{self.server.http}"]
+
+    def train(self, *arguments, code=0):
+        done = subprocess.run(self.command(*arguments), capture_output=True, text=True, timeout=PATIENCE)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done
+
+    def begin(self, *arguments, **options):
+        """A command that is under way."""
+        process = subprocess.Popen(self.command(*arguments), text=True, **options)
+        self.addCleanup(lambda: process.poll() is None and process.kill())
+        for stream in (process.stdout, process.stderr):
+            if stream:
+                self.addCleanup(stream.close)
+        return process
+
+    def test_submits_by_flags_watches_and_looks_back(self):
+        done = self.train("submit", "--model", "digits", "--data", "train.npz", "--epochs", 2, "--lr", 0.01,
+                          "--eval-split", 0.2, "--name", "short", "--publish", "on_success", "--watch")
+        lines = done.stdout.splitlines()
+        self.assertRegex(lines[0], r"^job 1 \(short\) is queued$")
+        self.assertRegex(lines[-1], r"^job 1 succeeded  \d+/\d+  loss \d.*  accuracy \d.*  published as version 2 of digits$")
+
+        self.assertIn("succeeded", self.train("list").stdout)
+        self.assertEqual([], json.loads(self.train("list", "--state", "running,queued", "--json").stdout)["jobs"])
+        self.assertIn("digits version 1", self.train("show", 1).stdout)
+        self.assertEqual("short", json.loads(self.train("show", 1, "--json").stdout)["name"])
+        self.assertRegex(self.train("metrics", 1).stdout, r"(?m)^loss +\d+")
+        self.assertIn("*", self.train("metrics", 1, "--plot").stdout)
+        self.assertIn("STEP", self.train("checkpoints", 1).stdout)
+        self.assertEqual(self.log(1), self.train("logs", 1, "--follow").stdout)
+        self.assertIn("admitted → running", self.train("events", 1).stdout)
+        events = [json.loads(line) for line in self.train("events", "--json").stdout.splitlines()]
+        self.assertEqual([str(number) for number, _, _ in self.events(1)], [event["id"] for event in events])
+        self.assertIn("served as before", self.train("rollback", 1).stdout)
+        self.assertIn("published as version", self.train("publish", 1).stdout)
+        self.train("delete", 1)
+        self.assertIn("no job", self.train("show", 1, code=1).stderr)
+
+    def test_flags_override_the_file_and_a_key_makes_it_one_job(self):
+        file = self.folder / "job.json"
+        file.write_text(json.dumps(job(**LONG)))
+        answers = [
+            json.loads(
+                self.train("submit", file, "--name", "other", "--lr", 0.5, "--idempotency-key", "k", "--json").stdout)
+            for _ in range(2)
+        ]
+        self.assertEqual([1, 1], [answer["id"] for answer in answers])
+        self.assertEqual("other", answers[0]["name"])
+        self.assertEqual(0.5, answers[0]["job"]["optimizer"]["lr"])
+        self.assertEqual(32, answers[0]["job"]["batch_size"])
+        refused = self.train("submit", file, "--idempotency-key", "k", code=1)
+        self.assertIn("job 1", refused.stderr)
+        self.train("cancel", 1)
+
+    def test_names_every_mistake(self):
+        file = self.folder / "job.json"
+        file.write_text('{"epochs": 0, "speed": 1, "optimizer": {"lr": -1}, "model": "digits", "data": "train.npz"}')
+        done = self.train("submit", file, code=1)
+        for pointer in ("/epochs", "/speed", "/optimizer/lr"):
+            self.assertRegex(done.stderr, rf"(?m)^  {pointer} ")
+        self.assertEqual("", done.stdout)
+        outside = self.train("submit", "--model", "digits", "--data", "../x.npz", "--epochs", 1, code=1)
+        self.assertIn("/data", outside.stderr)
+        for wrong in (["submit"], ["submit", "--model", "m"], ["show"], ["show", "x"], ["show", "0"], ["list", "--limit", 0],
+                      ["submit", "--epochs", 1, "--steps", 1], ["fly"]):
+            self.train(*wrong, code=2)
+
+    def test_controls_a_job_that_runs(self):
+        self.submit(**LONG)
+        self.wait_step(1, 3)
+        self.assertIn("paused", self.train("pause", 1).stdout)
+        self.assertIn("does not allow", self.train("pause", 1, code=1).stderr)
+        self.train("resume", 1)
+        self.assertIn("cancel it first", self.train("delete", 1, code=1).stderr)
+        follower = self.begin("events", 1, "--follow", stdout=subprocess.PIPE)
+        watcher = self.begin("watch", 1, stdout=subprocess.PIPE)
+        self.assertIn("job 1", watcher.stdout.readline())
+        self.train("cancel", 1)
+        self.assertEqual(1, watcher.wait(PATIENCE))
+        self.assertIn("cancelled", watcher.stdout.read())
+        self.assertEqual(0, follower.wait(PATIENCE))
+        self.assertIn("cancelled", follower.stdout.read())
+
+    def test_a_terminal_sees_a_bar_and_an_interruption_leaves_the_job_running(self):
+        terminal, inner = pty.openpty()
+        self.addCleanup(os.close, terminal)
+        file = self.folder / "job.json"
+        file.write_text(json.dumps(job(**LONG)))
+        process = self.begin("submit", file, "--watch", stdout=inner, stderr=subprocess.PIPE)
+        os.close(inner)
+        seen = ""
+
+        def shown():
+            nonlocal seen
+            seen += os.read(terminal, 4096).decode()
+            return re.search(r"\[=*>? *\] \d+/1000000.*steps/s  ETA", seen)
+
+        until(shown, "a progress bar with a rate")
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(130, process.wait(PATIENCE))
+        self.assertIn("job 1 goes on", process.stderr.read())
+        self.assertEqual("running", self.show(1)["state"])
+
+    def test_watching_outlives_a_restart_of_the_server(self):
+        self.submit(**LONG)
+        self.wait_step(1, 3)
+        watcher = self.begin("watch", 1, stdout=subprocess.PIPE)
+        self.assertIn("job 1", watcher.stdout.readline())
+        port = self.server.http_port
+        self.server.stop()
+        self.serve(http_port=port)
+        self.wait(1, "running")
+        self.train("cancel", 1)
+        self.assertEqual(1, watcher.wait(PATIENCE))
+        self.assertIn("job 1 cancelled", watcher.stdout.read())
+
+
+if __name__ == "__main__":
+    unittest.main()
