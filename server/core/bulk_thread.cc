@@ -26,8 +26,8 @@ void BulkThread::Do(Work work) {
   changed_.NotifyAll();
 }
 
-void BulkThread::Run() {
-  NameThread("bulk");
+void BulkThread::Run(const char* name) {
+  NameThread(name);
   while (true) {
     Work next;
     {

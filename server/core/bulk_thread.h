@@ -8,14 +8,14 @@
 
 namespace tandem {
 
-// A thread for what takes long between the network and the queue: to unpack, to parse, to pack. So no other request
-// waits for it on the thread that serves its connection. Runs what it is given in that order. Owned by the lifecycle,
-// used by every front end. Thread-safe.
+// A thread for what takes long, in the order it is given, so that nobody waits for it who serves connections. The lifecycle
+// has one between the network and the queue, to unpack, to parse and to pack. Thread-safe.
 class BulkThread {
  public:
   using Work = std::move_only_function<void()>;
 
-  BulkThread() : thread_([this] { Run(); }) {}
+  // `name` as `top -H` shows it.
+  explicit BulkThread(const char* name = "bulk") : thread_([this, name] { Run(name); }) {}
   // Stop()
   ~BulkThread();
   BulkThread(const BulkThread&) = delete;
@@ -27,7 +27,7 @@ class BulkThread {
   void Stop() EXCLUDES(mu_);
 
  private:
-  void Run() EXCLUDES(mu_);
+  void Run(const char* name) EXCLUDES(mu_);
 
   Mutex mu_;
   CondVar changed_;

@@ -73,7 +73,7 @@ Result<std::unique_ptr<JobService>> JobService::Start(JobOptions options, reposi
         owner->OnSucceeded(record, job, end);
       });
   TANDEM_TRY(service->supervisor_->Recover());
-  service->publishing_ = std::make_unique<BulkThread>();
+  service->publishing_ = std::make_unique<BulkThread>("publish");
   service->thread_ = std::thread([owner = service.get()] { owner->Run(); });
   return service;
 }

@@ -20,7 +20,7 @@ Status WriteRunFile(const TrainerRun& run, const std::filesystem::path& file) {
   json["job"] = TrainingJobToJson(run.job);
   json["model"] = run.model.string();
   json["folder"] = run.folder.string();
-  json["data_root"] = run.data_root.string();
+  if (!run.data_root.empty()) json["data_root"] = run.data_root.string();
   json["threads"] = run.threads;
   std::ofstream out(file, std::ios::trunc);
   out << JsonLine(json) << "\n";

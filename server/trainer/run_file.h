@@ -13,7 +13,7 @@ struct TrainerRun {
   TrainingJob job;
   std::filesystem::path model;      // The ONNX file that is trained from.
   std::filesystem::path folder;     // Of the job.
-  std::filesystem::path data_root;
+  std::filesystem::path data_root;  // Empty: it can read no data.
   int threads = 1;
 
   friend bool operator==(const TrainerRun&, const TrainerRun&) = default;
