@@ -1,6 +1,7 @@
 #include "server/http/path.h"
 
 #include <format>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -73,6 +74,26 @@ TEST(SplitPath, NeverFailsBadlyOnGarbage) {
       RC_ASSERT(IsValidUtf8(segments.error().message));
     }
   }));
+}
+
+using Parameters = std::map<std::string, std::string>;
+
+TEST(ParseQuery, DecodesNamesAndValues) {
+  EXPECT_EQ(ParseQuery("").value(), Parameters());
+  EXPECT_EQ(ParseQuery("a=1&b=x%20y&flag&&e=").value(),
+            (Parameters{{"a", "1"}, {"b", "x y"}, {"flag", ""}, {"e", ""}}));
+  EXPECT_EQ(ParseQuery("%61=%3D%26").value(), (Parameters{{"a", "=&"}}));
+}
+
+TEST(ParseQuery, RefusesWhatHasNoMeaning) {
+  for (const std::string query : {"a=%z1", "a=%0a", "a=%ff", "a=1&a=2", "a%=1"}) {
+    const auto parameters = ParseQuery(query);
+    ASSERT_FALSE(parameters) << query;
+    EXPECT_EQ(parameters.error().code, ErrorCode::kInvalidArgument) << query;
+  }
+  std::string many;
+  for (int i = 0; i < 33; ++i) many += std::format("p{}=1&", i);
+  EXPECT_FALSE(ParseQuery(many));
 }
 
 }  // namespace

@@ -1,0 +1,163 @@
+#include "runtimes/training/graph/program.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "runtimes/training/graph/free_batch.h"
+#include "runtimes/training/graph/model_file.h"
+#include "runtimes/training/graph/replace_head.h"
+#include "runtimes/training/ops/tensor_proto.h"
+#include "tests/runtimes/training/model_builder.h"
+
+namespace tandem::training {
+namespace {
+
+struct CountingGate final : OpGate {
+  void Pass() override { ++passed; }
+  int passed = 0;
+};
+
+std::string WhyNot(const onnx::ModelProto& model, const std::vector<std::string>& wanted = {"y"}) {
+  const auto program = Program::Compile(model, wanted, AllOps());
+  return program ? "" : program.error().message;
+}
+
+at::Tensor RunOne(const onnx::ModelProto& model, const at::Tensor& x, OpGate& gate, const std::string& wanted = "y") {
+  const auto program = Program::Compile(model, {wanted}, AllOps());
+  EXPECT_TRUE(program) << program.error().message;
+  const auto out = (*program)->Run({}, std::vector{x}, gate);
+  EXPECT_TRUE(out) << out.error().message;
+  return out ? out->front() : at::Tensor();
+}
+
+TEST(Program, AsksTheGateBeforeEachNode) {
+  CountingGate gate;
+  RunOne(SmallNetwork(), at::ones({2, 4}), gate);
+  EXPECT_EQ(gate.passed, 4);
+}
+
+TEST(Program, ComputesOnlyWhatIsWanted) {
+  CountingGate gate;
+  RunOne(SmallNetwork(), at::ones({2, 4}), gate, "h");
+  EXPECT_EQ(gate.passed, 1);
+}
+
+TEST(Program, ConstantsAreComputedOnce) {
+  const auto model = ModelBuilder()
+                         .Input("x", {-1, 2})
+                         .Output("y", {-1, 2})
+                         .Weight("one", at::tensor({1}, at::kLong))
+                         .Weight("two", at::tensor({2}, at::kLong))
+                         .Node("Sub", {"two", "one"}, {"shape"})
+                         .Node("ConstantOfShape", {"shape"}, {"filled"})
+                         .Node("Add", {"x", "filled"}, {"y"})
+                         .model();
+  CountingGate gate;
+  EXPECT_TRUE(at::equal(RunOne(model, at::ones({3, 2}), gate), at::ones({3, 2})));
+  EXPECT_EQ(gate.passed, 1);
+}
+
+TEST(Program, WeightsAreLearntAndStatisticsAreNot) {
+  const auto model = ModelBuilder()
+                         .Input("x", {-1, 2})
+                         .Output("y", {-1, 2})
+                         .Weight("scale", at::ones({2}))
+                         .Weight("shift", at::zeros({2}))
+                         .Weight("mean", at::zeros({2}))
+                         .Weight("variance", at::ones({2}))
+                         .Weight("eps", at::scalar_tensor(1e-3))
+                         .Node("BatchNormalization", {"x", "scale", "shift", "mean", "variance"}, {"n"})
+                         .Node("Add", {"n", "eps"}, {"y"})
+                         .model();
+  const auto program = Program::Compile(model, {"y"}, AllOps());
+  ASSERT_TRUE(program) << program.error().message;
+  std::vector<std::string> trainable;
+  for (const auto& [name, weight] : (*program)->weights()) {
+    if (weight.trainable) trainable.push_back(name);
+  }
+  EXPECT_EQ(trainable, (std::vector<std::string>{"scale", "shift"}));
+}
+
+TEST(Program, NamesTheNodeThatIsWrong) {
+  const auto with = [](const char* op, std::initializer_list<const char*> inputs,
+                       std::initializer_list<const char*> outputs = {"y"}) {
+    return ModelBuilder().Input("x", {-1, 2}).Output("y", {-1, 2}).Node(op, inputs, outputs).model();
+  };
+  EXPECT_NE(WhyNot(with("Nonsense", {"x"})).find("Nonsense node 'y'"), std::string::npos);
+  EXPECT_NE(WhyNot(with("Relu", {"gone"})).find("'gone'"), std::string::npos);
+  EXPECT_NE(WhyNot(with("Relu", {"x"}, {"x"}), {"x"}).find("there already"), std::string::npos);
+  EXPECT_NE(WhyNot(with("Relu", {"x"}), {"z"}).find("'z'"), std::string::npos);
+}
+
+TEST(Program, RefusesInputsThatDoNotFit) {
+  const auto program = Program::Compile(SmallNetwork(), {"y"}, AllOps());
+  CountingGate gate;
+  for (const at::Tensor& x : {at::ones({2, 5}), at::ones({4}), at::ones({2, 4}, at::kDouble)}) {
+    const auto out = (*program)->Run({}, std::vector{x}, gate);
+    ASSERT_FALSE(out);
+    EXPECT_EQ(out.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_NE(out.error().message.find("'x'"), std::string::npos);
+  }
+  EXPECT_FALSE((*program)->Run({}, {}, gate));
+  EXPECT_EQ(gate.passed, 0);
+}
+
+TEST(FreeBatch, AModelForOneTakesMany) {
+  auto model = ModelBuilder()
+                   .Input("x", {1, 2, 3})
+                   .Output("y", {1, 6})
+                   .Weight("shape", at::tensor({1, 6}, at::kLong))
+                   .Node("Reshape", {"x", "shape"}, {"y"})
+                   .model();
+  FreeBatchDimension(*model.mutable_graph());
+  CountingGate gate;
+  EXPECT_EQ(RunOne(model, at::ones({5, 2, 3}), gate).sizes().vec(), (std::vector<std::int64_t>{5, 6}));
+}
+
+TEST(PutWeights, ChangesWeightsAndNothingElse) {
+  onnx::ModelProto model = SmallNetwork();
+  const std::size_t nodes = static_cast<std::size_t>(model.graph().node_size());
+  ASSERT_TRUE(PutWeights({{"b2", at::full({3}, 7.0)}}, model));
+  EXPECT_EQ(static_cast<std::size_t>(model.graph().node_size()), nodes);
+  for (const auto& tensor : model.graph().initializer()) {
+    const bool changed = tensor.name() == "b2";
+    EXPECT_EQ(at::equal(ReadTensor(tensor).value(), at::full({3}, 7.0)), changed) << tensor.name();
+  }
+  EXPECT_FALSE(PutWeights({{"nobody", at::zeros({1})}}, model));
+}
+
+TEST(PutWeights, AFilledWeightBecomesOneOfItsOwn) {
+  auto model = ModelBuilder()
+                   .Input("x", {-1, 2})
+                   .Output("y", {-1, 2})
+                   .Weight("shape", at::tensor({2}, at::kLong))
+                   .Node("ConstantOfShape", {"shape"}, {"w"})
+                   .Node("Mul", {"x", "w"}, {"y"})
+                   .model();
+  ASSERT_TRUE(PutWeights({{"w", at::full({2}, 3.0)}}, model));
+  CountingGate gate;
+  EXPECT_TRUE(at::equal(RunOne(model, at::ones({1, 2}), gate), at::full({1, 2}, 3.0)));
+}
+
+TEST(ReplaceHead, GivesTheLastLayerAsManyClassesAsAsked) {
+  onnx::ModelProto model = SmallNetwork();
+  ASSERT_TRUE(ReplaceHead({.output = "", .classes = 5}, 1, model));
+  EXPECT_EQ(model.graph().output(0).type().tensor_type().shape().dim(1).dim_value(), 5);
+  CountingGate gate;
+  const at::Tensor y = RunOne(model, at::ones({2, 4}), gate);
+  EXPECT_EQ(y.sizes().vec(), (std::vector<std::int64_t>{2, 5}));
+  onnx::ModelProto again = SmallNetwork();
+  ASSERT_TRUE(ReplaceHead({.output = "y", .classes = 5}, 1, again));
+  EXPECT_EQ(again.SerializeAsString(), model.SerializeAsString()) << "the same seed makes the same weights";
+}
+
+TEST(ReplaceHead, SaysWhenThereIsNoSuchLayer) {
+  auto model = ModelBuilder().Input("x", {-1, 2}).Output("y", {-1, 2}).Node("Exp", {"x"}, {"y"}).model();
+  const Status status = ReplaceHead({.output = "", .classes = 5}, 1, model);
+  ASSERT_FALSE(status);
+  EXPECT_NE(status.error().message.find("/replace_head"), std::string::npos);
+  EXPECT_FALSE(ReplaceHead({.output = "z", .classes = 5}, 1, model));
+}
+
+}  // namespace
+}  // namespace tandem::training
