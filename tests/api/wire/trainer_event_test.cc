@@ -30,11 +30,8 @@ TEST(TrainerEvent, ReadsBackWhatWasWritten) {
     EXPECT_EQ(line.find('\n'), std::string::npos) << line;
     const auto read = ParseTrainerLine(line);
     ASSERT_TRUE(read) << line << ": " << read.error().message;
-    // An error that is none has no code of its own on the wire.
-    if (!std::holds_alternative<EndEvent>(event)) EXPECT_EQ(*read, event) << line;
+    EXPECT_EQ(*read, event) << line;
   }
-  const auto end = ParseTrainerLine(ToLine(Samples().back()));
-  EXPECT_EQ(std::get<EndEvent>(*end), std::get<EndEvent>(Samples().back()));
 }
 
 TEST(TrainerEvent, ALongMessageIsCutAndStaysReadable) {
