@@ -19,13 +19,14 @@ struct TrainerSigns {
   bool held = false;      // It has seen that it is to wait, and waits.
 };
 
-// A page that a server and one trainer share: orders one way, signs of life the other. The server makes it and hands its
-// descriptor to the trainer it starts. Orders are given by one thread at a time; the rest is thread-safe.
+// A page that a server and one trainer share: orders one way, signs of life the other. The server makes it and hands
+// its descriptor to the trainer it starts. Orders are given by one thread at a time; the rest is thread-safe.
 class TrainerBoard {
  public:
   // A new page; closed with the object.
   [[nodiscard]] static Result<std::unique_ptr<TrainerBoard>> Create();
-  // The page behind an inherited descriptor, which is taken over. kInvalidArgument when it is none, or of another version.
+  // The page behind an inherited descriptor, which is taken over. kInvalidArgument when it is none, or of another
+  // version.
   [[nodiscard]] static Result<std::unique_ptr<TrainerBoard>> Attach(int fd);
   ~TrainerBoard();
   TrainerBoard(const TrainerBoard&) = delete;

@@ -117,7 +117,8 @@ struct TrainingJob {
   ScheduleSpec schedule;
   std::vector<std::string> trainable;  // Patterns (*, ?) of parameter names; empty: all floating-point weights.
   std::optional<HeadSpec> replace_head;
-  bool update_batch_norm = false;  // Batch normalisation uses and updates statistics of the batches; else it stays as it is.
+  bool update_batch_norm =
+      false;  // Batch normalisation uses and updates statistics of the batches; else it stays as it is.
   std::int64_t batch_size = 32;
   // One of the two is set.
   std::int64_t epochs = 0;

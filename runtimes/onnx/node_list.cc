@@ -22,7 +22,8 @@ Result<OnnxNode> ReadNode(WireFile& file, WireRange range) {
   OnnxNode node;
   std::string output;
   TANDEM_TRY(file.ForEach(range, [&](const WireField& field) -> Status {
-    for (const auto& [number, text] : {std::pair{kNodeName, &node.name}, {kNodeOp, &node.op}, {kNodeDomain, &node.domain}}) {
+    for (const auto& [number, text] :
+         {std::pair{kNodeName, &node.name}, {kNodeOp, &node.op}, {kNodeDomain, &node.domain}}) {
       if (!IsMessage(field, number)) continue;
       TANDEM_ASSIGN(*text, file.Text(field.bytes, kMostText));
     }

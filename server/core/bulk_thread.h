@@ -8,8 +8,8 @@
 
 namespace tandem {
 
-// A thread for what takes long, in the order it is given, so that nobody waits for it who serves connections. The lifecycle
-// has one between the network and the queue, to unpack, to parse and to pack. Thread-safe.
+// A thread for what takes long, in the order it is given, so that nobody waits for it who serves connections. The
+// lifecycle has one between the network and the queue, to unpack, to parse and to pack. Thread-safe.
 class BulkThread {
  public:
   using Work = std::move_only_function<void()>;

@@ -17,8 +17,8 @@ namespace tandem::http {
 // ("/v2//x", "/v2/"), which names nothing.
 [[nodiscard]] Result<std::vector<std::string>> SplitPath(std::string_view path);
 
-// The parameters of a query, "a=1&b=x%20y", decoded. kInvalidArgument for a broken escape, a control character, what is not
-// UTF-8, a name that is given twice, or more than 32 of them.
+// The parameters of a query, "a=1&b=x%20y", decoded. kInvalidArgument for a broken escape, a control character, what is
+// not UTF-8, a name that is given twice, or more than 32 of them.
 [[nodiscard]] Result<std::map<std::string, std::string>> ParseQuery(std::string_view query);
 
 }  // namespace tandem::http

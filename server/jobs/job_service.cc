@@ -137,8 +137,7 @@ void JobService::Run() {
     }
     supervisor_->Turn();
     drained_.store(draining_.load() && supervisor_->drained());
-    follower_count_.fetch_sub(
-        static_cast<int>(std::erase_if(followers_, [](auto& follower) { return !follower(); })));
+    follower_count_.fetch_sub(static_cast<int>(std::erase_if(followers_, [](auto& follower) { return !follower(); })));
     Wait();
   }
   // Here, because trainers end with the thread that started them.
@@ -148,14 +147,13 @@ void JobService::Run() {
 
 Result<JobStore::Submitted> JobService::SubmitNow(const Submission& submission) {
   TANDEM_ASSIGN(const TrainingSource source, CheckSubmission(submission.job, options_, repository_));
-  TANDEM_ASSIGN(JobStore::Submitted submitted,
-                store_->Submit({.name = submission.job.name,
-                                .owner = submission.owner,
-                                .idempotency_key = submission.idempotency_key,
-                                .spec = JsonLine(TrainingJobToJson(submission.job)),
-                                .model = submission.job.model,
-                                .model_version = source.version,
-                                .priority = submission.job.priority}));
+  TANDEM_ASSIGN(JobStore::Submitted submitted, store_->Submit({.name = submission.job.name,
+                                                               .owner = submission.owner,
+                                                               .idempotency_key = submission.idempotency_key,
+                                                               .spec = JsonLine(TrainingJobToJson(submission.job)),
+                                                               .model = submission.job.model,
+                                                               .model_version = source.version,
+                                                               .priority = submission.job.priority}));
   if (!submitted.is_new) return submitted;
   const Status taken = JobFolder::Of(options_.state, submitted.job.id).TakeModel(source.model);
   if (!taken) {
@@ -240,7 +238,8 @@ void JobService::PublishNow(JobId id, Done<JobRecord> done) {
     auto version = publisher_.Publish(record.model, JobFolder::Of(options_.state, record.id).result());
     Post([this, id = record.id, version = std::move(version), done = std::move(done)]() mutable {
       if (!version) {
-        (void)store_->AddEvent(id, "publish_failed", std::format(R"({{"why":{}}})", JsonString(version.error().message)));
+        (void)store_->AddEvent(id, "publish_failed",
+                               std::format(R"({{"why":{}}})", JsonString(version.error().message)));
         return done(std::unexpected(version.error()));
       }
       if (const Status set = store_->SetPublishedVersion(id, *version); !set) return done(std::unexpected(set.error()));
@@ -269,7 +268,8 @@ void JobService::RollBack(JobId id, Done<JobRecord> done) {
       const Status status = publisher_.RollBack(record.model, record.published_version, keep);
       Post([this, record, status, done = std::move(done)]() mutable {
         if (!status) return done(std::unexpected(status.error()));
-        if (const Status set = store_->SetPublishedVersion(record.id, ""); !set) return done(std::unexpected(set.error()));
+        if (const Status set = store_->SetPublishedVersion(record.id, ""); !set)
+          return done(std::unexpected(set.error()));
         done(store_->Get(record.id));
       });
     });

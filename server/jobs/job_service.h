@@ -38,9 +38,9 @@ struct LogPiece {
   bool ended = false;      // Nothing will follow: the job has ended and this is the end of its log.
 };
 
-// All that can be done with training jobs. Any thread may call; the work is done on the jobs thread (and, for publishing,
-// on one more), in the order of the calls, and `done` is called there, once. It must not block. After BeginDrain() what
-// would change something is refused with kUnavailable.
+// All that can be done with training jobs. Any thread may call; the work is done on the jobs thread (and, for
+// publishing, on one more), in the order of the calls, and `done` is called there, once. It must not block. After
+// BeginDrain() what would change something is refused with kUnavailable.
 class JobService {
  public:
   template <typename T>

@@ -213,8 +213,7 @@ Result<JobRecord> JobStore::Transition(JobId id, JobAction action, const Transit
   TANDEM_TRY(database_->Execute(
       "UPDATE jobs SET state = ?, reason = ?, model_version = ?, attempts = attempts + ?, retries = retries + ?, "
       "started_at = coalesce(started_at, ?), ended_at = ?, next_attempt_at = ? WHERE id = ?",
-      JobStateName(*next), reason, fields.model_version.value_or(before.model_version),
-      action == JobAction::kAdmit,
+      JobStateName(*next), reason, fields.model_version.value_or(before.model_version), action == JobAction::kAdmit,
       action == JobAction::kRetry, started ? std::optional(now) : std::nullopt,
       HasEnded(*next) ? std::optional(now) : std::nullopt, waits ? fields.next_attempt_at : std::nullopt, id));
   if (fields.progress) TANDEM_TRY(WriteProgress(id, *fields.progress));
@@ -249,8 +248,9 @@ Status JobStore::SetPublishedVersion(JobId id, const std::string& version) {
   TANDEM_ASSIGN(const JobRecord before, Read(id));
   TANDEM_TRY(database_->Execute("UPDATE jobs SET published_version = ? WHERE id = ?", version, id));
   const bool rolled_back = version.empty();
-  TANDEM_TRY(InsertEvent(id, rolled_back ? "rolled_back" : "published",
-                         std::format("{{\"version\":{}}}", JsonString(rolled_back ? before.published_version : version))));
+  TANDEM_TRY(
+      InsertEvent(id, rolled_back ? "rolled_back" : "published",
+                  std::format("{{\"version\":{}}}", JsonString(rolled_back ? before.published_version : version))));
   return transaction.Commit();
 }
 

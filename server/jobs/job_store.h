@@ -54,8 +54,8 @@ class JobStore {
   [[nodiscard]] Result<JobRecord> Transition(JobId id, JobAction action, const TransitionFields& fields = {});
   // kConflict once the job has ended.
   [[nodiscard]] Status UpdateProgress(JobId id, const JobProgress& progress);
-  // Of a job in any state: it can be published after its end. Empty: it was rolled back. Adds an event of kind "published" or
-  // "rolled_back": {"version": …}.
+  // Of a job in any state: it can be published after its end. Empty: it was rolled back. Adds an event of kind
+  // "published" or "rolled_back": {"version": …}.
   [[nodiscard]] Status SetPublishedVersion(JobId id, const std::string& version);
   // With all that belongs to it; kConflict unless it has ended. The files of its checkpoints are the caller's.
   [[nodiscard]] Status Delete(JobId id);

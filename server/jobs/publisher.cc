@@ -10,7 +10,8 @@ namespace {
 namespace fs = std::filesystem;
 
 // Why a version that should be served is not.
-std::string WhyNot(const repository::ModelRepository& repository, const std::string& model, const std::string& version) {
+std::string WhyNot(const repository::ModelRepository& repository, const std::string& model,
+                   const std::string& version) {
   for (const auto& entry : repository.Index(/*ready_only=*/false)) {
     if (entry.name == model && entry.version == version && !entry.reason.empty()) return entry.reason;
   }
@@ -18,9 +19,8 @@ std::string WhyNot(const repository::ModelRepository& repository, const std::str
 }
 
 bool SameTensors(const std::vector<TensorSpec>& a, const std::vector<TensorSpec>& b) {
-  return std::ranges::equal(a, b, [](const TensorSpec& x, const TensorSpec& y) {
-    return x.name == y.name && x.type == y.type;
-  });
+  return std::ranges::equal(
+      a, b, [](const TensorSpec& x, const TensorSpec& y) { return x.name == y.name && x.type == y.type; });
 }
 
 // Copies beside its place and renames, so that nobody finds half of it.

@@ -19,13 +19,14 @@ class Publisher {
             std::vector<std::filesystem::path> roots)
       : repository_(repository), factory_(factory), roots_(std::move(roots)) {}
 
-  // Checks that the file loads and takes and gives tensors of the same names and types as the served version, adds it as a
-  // version and waits until it is served. Gives the version. On an error nothing has changed.
+  // Checks that the file loads and takes and gives tensors of the same names and types as the served version, adds it
+  // as a version and waits until it is served. Gives the version. On an error nothing has changed.
   [[nodiscard]] Result<std::string> Publish(const std::string& model, const std::filesystem::path& file);
 
   // Takes a version out; the ones below it are served again. kConflict when there is no other. The files are moved to
   // `keep`.
-  [[nodiscard]] Status RollBack(const std::string& model, const std::string& version, const std::filesystem::path& keep);
+  [[nodiscard]] Status RollBack(const std::string& model, const std::string& version,
+                                const std::filesystem::path& keep);
 
  private:
   [[nodiscard]] Status CheckFile(const std::string& model, const std::filesystem::path& file) const;

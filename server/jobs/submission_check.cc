@@ -45,7 +45,8 @@ Status CheckData(const DataSpec& data, const std::string& pointer, const fs::pat
   const fs::path real = fs::canonical(root / data.path, ec);
   if (ec) return Invalid("{}/path is '{}': {}", pointer, data.path, ec.message());
   const auto [in_root, in_path] = std::mismatch(real_root.begin(), real_root.end(), real.begin(), real.end());
-  if (in_root != real_root.end()) return Invalid("{}/path is '{}', which lies outside the data root", pointer, data.path);
+  if (in_root != real_root.end())
+    return Invalid("{}/path is '{}', which lies outside the data root", pointer, data.path);
   return {};
 }
 

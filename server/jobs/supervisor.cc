@@ -142,8 +142,9 @@ void Supervisor::StartDue() {
     // It may have been admitted already.
     const auto current = store_.Get(job.id);
     if (!current || HasEnded(current->state)) continue;
-    LogIfFailed(store_.Transition(job.id, JobAction::kFail, {.reason = started.error().message}).transform([](auto&&) {}),
-                "a job could not be ended", job.id);
+    LogIfFailed(
+        store_.Transition(job.id, JobAction::kFail, {.reason = started.error().message}).transform([](auto&&) {}),
+        "a job could not be ended", job.id);
   }
 }
 
@@ -191,10 +192,10 @@ void Supervisor::Take(Active& active, const PlanEvent& event) {
     LogIfFailed(store_.Transition(active.record.id, JobAction::kStart).transform([](auto&&) {}),
                 "a job could not be marked as running", active.record.id);
   }
-  AddEvent(active.record.id, "plan",
-           std::format(R"({{"first_step":{},"total_steps":{},"examples":{},"evaluation_examples":{},"parameters":{}}})",
-                       event.first_step, event.total_steps, event.examples, event.evaluation_examples,
-                       event.parameters));
+  AddEvent(
+      active.record.id, "plan",
+      std::format(R"({{"first_step":{},"total_steps":{},"examples":{},"evaluation_examples":{},"parameters":{}}})",
+                  event.first_step, event.total_steps, event.examples, event.evaluation_examples, event.parameters));
 }
 
 void Supervisor::Take(Active& active, const StepEvent& event) {
@@ -363,11 +364,12 @@ void Supervisor::Retry(const Active& active, const std::string& why) {
   const auto doubled = options_.first_backoff * (std::int64_t{1} << std::min<std::int64_t>(20, current->retries));
   const milliseconds wait = std::min<milliseconds>(options_.last_backoff, doubled);
   // One that is paused stays so, without a trainer.
-  if (current->state == JobState::kPaused) return AddEvent(id, "trainer_lost", std::format(R"({{"why":{}}})", JsonString(why)));
-  LogIfFailed(store_.Transition(id, JobAction::kRetry,
-                                {.reason = why, .next_attempt_at = WallMs(clock_) + wait.count()})
-                  .transform([](auto&&) {}),
-              "a job could not be queued again", id);
+  if (current->state == JobState::kPaused)
+    return AddEvent(id, "trainer_lost", std::format(R"({{"why":{}}})", JsonString(why)));
+  LogIfFailed(
+      store_.Transition(id, JobAction::kRetry, {.reason = why, .next_attempt_at = WallMs(clock_) + wait.count()})
+          .transform([](auto&&) {}),
+      "a job could not be queued again", id);
 }
 
 void Supervisor::AddEvent(JobId id, const char* kind, const std::string& json) {

@@ -19,9 +19,9 @@
 
 namespace tandem::jobs {
 
-// Runs the trainers of queued jobs: starts them in order of priority and age, writes down what they tell, lets them wait,
-// and tries again after a while when one fails. What a trainer did stays in its checkpoints, so a job goes on wherever its
-// last trainer ended. One thread (the jobs thread), which must live as long as the trainers.
+// Runs the trainers of queued jobs: starts them in order of priority and age, writes down what they tell, lets them
+// wait, and tries again after a while when one fails. What a trainer did stays in its checkpoints, so a job goes on
+// wherever its last trainer ended. One thread (the jobs thread), which must live as long as the trainers.
 class Supervisor {
  public:
   // `succeeded` is told of each job that has its model trained. All borrowed; they outlive it.
@@ -37,8 +37,8 @@ class Supervisor {
   [[nodiscard]] Result<JobRecord> Resume(JobId id);
   [[nodiscard]] Result<JobRecord> Cancel(JobId id);
 
-  // What is due: starts, reads, reaps, retries. Then there is nothing to do until one of fds() is readable, or UntilDue() has
-  // passed, if it is anything.
+  // What is due: starts, reads, reaps, retries. Then there is nothing to do until one of fds() is readable, or
+  // UntilDue() has passed, if it is anything.
   void Turn();
   [[nodiscard]] std::vector<int> fds() const;
   [[nodiscard]] std::optional<std::chrono::milliseconds> UntilDue() const;

@@ -92,7 +92,8 @@ void WriteFile(const char* path, const char* text) {
   const int board = ::fcntl(child.board, F_DUPFD, 16);
   const int nothing = ::open("/dev/null", O_RDONLY);
   if (::dup2(nothing, STDIN_FILENO) < 0 || ::dup2(log, STDOUT_FILENO) < 0 || ::dup2(log, STDERR_FILENO) < 0 ||
-      ::dup2(events, kTrainerEventsFd) < 0 || ::dup2(board, kTrainerBoardFd) < 0 || ::chdir(child.folder.c_str()) != 0) {
+      ::dup2(events, kTrainerEventsFd) < 0 || ::dup2(board, kTrainerBoardFd) < 0 ||
+      ::chdir(child.folder.c_str()) != 0) {
     ::_exit(127);
   }
   ::syscall(SYS_close_range, kTrainerBoardFd + 1, ~0U, 0);

@@ -23,16 +23,16 @@ struct TrainerLaunch {
 
 // How a trainer ended, in words where it matters.
 struct TrainerExit {
-  int code = 0;    // When no signal ended it.
+  int code = 0;  // When no signal ended it.
   int signal = 0;
 
   [[nodiscard]] bool clean() const { return code == 0 && signal == 0; }
   [[nodiscard]] std::string Words() const;
 };
 
-// A running tandem-trainer: a process with a cleared environment, a group of its own, no way to new privileges, (unless it
-// is told otherwise) behind everybody else for the CPU, and first to go when the machine runs out of memory. It ends when the thread that started it
-// does, and with this object at the latest. Used by that thread.
+// A running tandem-trainer: a process with a cleared environment, a group of its own, no way to new privileges, (unless
+// it is told otherwise) behind everybody else for the CPU, and first to go when the machine runs out of memory. It ends
+// when the thread that started it does, and with this object at the latest. Used by that thread.
 class TrainerProcess {
  public:
   // kInternal when it cannot be started.
@@ -70,7 +70,7 @@ class TrainerProcess {
   const int events_;
   const std::unique_ptr<TrainerBoard> board_;
   std::optional<TrainerExit> exit_;
-  std::string unread_;  // The beginning of a line.
+  std::string unread_;     // The beginning of a line.
   bool skipping_ = false;  // In a line that is too long.
   bool silent_ = false;
   std::uint64_t bad_lines_ = 0;
@@ -78,6 +78,8 @@ class TrainerProcess {
 
 // The end of a trainer's log, for people.
 [[nodiscard]] std::string LogTail(const std::filesystem::path& folder, std::size_t most_bytes);
-[[nodiscard]] inline std::filesystem::path LogFile(const std::filesystem::path& folder) { return folder / "trainer.log"; }
+[[nodiscard]] inline std::filesystem::path LogFile(const std::filesystem::path& folder) {
+  return folder / "trainer.log";
+}
 
 }  // namespace tandem::jobs

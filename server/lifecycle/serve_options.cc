@@ -128,7 +128,8 @@ void AddServeFlags(CLI::App& app, ServeOptions& o) {
 
   const char* training = "Training";
   Flag(app, "--allow-training", o.allow_training, "Take training jobs", training);
-  Flag(app, "--state", o.state, "Folder for jobs, checkpoints and logs; by default in the user's state directory", training);
+  Flag(app, "--state", o.state, "Folder for jobs, checkpoints and logs; by default in the user's state directory",
+       training);
   Flag(app, "--data-root", o.data_root, "Folder that jobs may read data from; without it they can read none", training);
   Flag(app, "--training-idle", o.training_idle, "Trainers get the CPU only when nothing else wants it", training);
   Flag(app, "--training-threads", o.training_threads, "Threads of a trainer; 0: all usable cores", training)

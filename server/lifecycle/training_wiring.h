@@ -12,8 +12,9 @@
 
 namespace tandem {
 
-// Training as the options want it. When it is not wanted, or cannot be had and nobody named a folder for its state, there is
-// none, and `why_off` says why; the server serves all the same. What was asked for by name and cannot be had is an error.
+// Training as the options want it. When it is not wanted, or cannot be had and nobody named a folder for its state,
+// there is none, and `why_off` says why; the server serves all the same. What was asked for by name and cannot be had
+// is an error.
 [[nodiscard]] Result<std::unique_ptr<jobs::JobService>> StartTraining(const ServeOptions& options,
                                                                       repository::ModelRepository& repository,
                                                                       repository::SessionFactory& factory,

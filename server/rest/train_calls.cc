@@ -208,9 +208,11 @@ void AddTrainRoutes(ServerCore& core, std::vector<Route>& routes) {
        {Method::kGet, job + "/logs", OfJob(c, Logs)},
        {Method::kGet, job + "/events",
         OfJob(c, [](JobService& jobs, const Call& call, JobId id) { Events(jobs, call, id); })},
-       {Method::kGet, job + "/checkpoints", OfJob(c, [](JobService& jobs, const Call& call, JobId id) {
-          jobs.Checkpoints(id, AnswerWith<std::vector<jobs::CheckpointRecord>>(call, CheckpointsToJson));
-        })},
+       {Method::kGet, job + "/checkpoints",
+        OfJob(c,
+              [](JobService& jobs, const Call& call, JobId id) {
+                jobs.Checkpoints(id, AnswerWith<std::vector<jobs::CheckpointRecord>>(call, CheckpointsToJson));
+              })},
        {Method::kGet, job + "/metrics", OfJob(c, [](JobService& jobs, const Call& call, JobId id) {
           jobs.Series(id, AnswerWith<std::map<std::string, std::vector<jobs::SeriesPoint>>>(call, SeriesToJson));
         })}});

@@ -101,7 +101,8 @@ class EventStream final : public Stream {
       TANDEM_ASSIGN(const jobs::JobRecord job, jobs_.GetNow(*request_.job));
       ended = HasEnded(job.state);
     }
-    TANDEM_ASSIGN(const std::vector<jobs::JobEvent> events, jobs_.EventsNow(request_.job, request_.after, kEventsAtOnce));
+    TANDEM_ASSIGN(const std::vector<jobs::JobEvent> events,
+                  jobs_.EventsNow(request_.job, request_.after, kEventsAtOnce));
     std::string text;
     for (const jobs::JobEvent& event : events) {
       text += EventToSse(event);

@@ -9,8 +9,8 @@
 
 namespace tandem {
 
-// Tells the server what a run does, over the pipe it was started with. Of steps that follow one another closely only some are
-// told. When nobody reads any more it is silent: the run ends with the server anyway. Thread-safe.
+// Tells the server what a run does, over the pipe it was started with. Of steps that follow one another closely only
+// some are told. When nobody reads any more it is silent: the run ends with the server anyway. Thread-safe.
 class EventPipe final : public training::TrainerListener {
  public:
   // Borrows the clock; the descriptor stays the caller's.

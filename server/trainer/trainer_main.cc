@@ -1,5 +1,5 @@
-// tandem-trainer RUN_FILE: one training job, in a process of its own. Started by the server with the pipe that it reports
-// to and the board that it obeys; not for people.
+// tandem-trainer RUN_FILE: one training job, in a process of its own. Started by the server with the pipe that it
+// reports to and the board that it obeys; not for people.
 
 #include <atomic>
 #include <csignal>
@@ -47,8 +47,7 @@ Result<EndEvent> Train(const TrainerRun& run, TrainerBoard& board, EventPipe& pi
   if (run.job.deterministic) at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
   BoardGate gate(board);
   const training::TrainerPaths paths{.model = run.model, .folder = run.folder, .data_root = run.data_root};
-  TANDEM_ASSIGN(const auto trainer,
-                training::Trainer::Prepare(run.job, paths, gate, pipe, RealClock::Instance()));
+  TANDEM_ASSIGN(const auto trainer, training::Trainer::Prepare(run.job, paths, gate, pipe, RealClock::Instance()));
   TANDEM_ASSIGN(const training::TrainingEnd end, trainer->Run(interrupted));
   const training::TrainingProgress& progress = trainer->progress();
   EndEvent event{.outcome = TrainerOutcome::kFinished,

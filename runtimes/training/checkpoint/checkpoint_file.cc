@@ -27,8 +27,8 @@ constexpr int kMostDimensions = 64;
 std::uint32_t Checksum(std::uint32_t sum, std::span<const std::byte> data) {
   while (!data.empty()) {
     const std::size_t part = std::min<std::size_t>(data.size(), std::size_t{1} << 30);
-    sum = static_cast<std::uint32_t>(
-        ::crc32(sum, reinterpret_cast<const Bytef*>(data.data()), static_cast<uInt>(part)));
+    sum =
+        static_cast<std::uint32_t>(::crc32(sum, reinterpret_cast<const Bytef*>(data.data()), static_cast<uInt>(part)));
     data = data.subspan(part);
   }
   return sum;
@@ -108,7 +108,8 @@ bool ReadManifest(std::string_view bytes, std::uint64_t data_bytes, Checkpoint& 
     }
     if (need > data_bytes) return false;
     data_bytes -= need;
-    if (!checkpoint.tensors.emplace(std::move(name), at::empty(shape, at::TensorOptions().dtype(scalar))).second) return false;
+    if (!checkpoint.tensors.emplace(std::move(name), at::empty(shape, at::TensorOptions().dtype(scalar))).second)
+      return false;
   }
   return reader.ended() && data_bytes == 0;
 }

@@ -22,9 +22,9 @@ struct CheckpointSize {
   std::uint32_t checksum = 0;  // CRC-32 of all that stands before it in the file.
 };
 
-// A file that is there whole or not at all: written aside, flushed to the disk, then renamed. Its layout: "TANDEMCK", the
-// version, the length of a manifest and the manifest (state, and name, type and shape of each tensor), the tensors one
-// after the other, the checksum. Errors name the file; what was there before stays.
+// A file that is there whole or not at all: written aside, flushed to the disk, then renamed. Its layout: "TANDEMCK",
+// the version, the length of a manifest and the manifest (state, and name, type and shape of each tensor), the tensors
+// one after the other, the checksum. Errors name the file; what was there before stays.
 [[nodiscard]] Result<CheckpointSize> WriteCheckpoint(const std::filesystem::path& file, const Checkpoint& checkpoint);
 
 // kInvalidArgument for one that is torn, corrupt or of another version.

@@ -18,7 +18,8 @@ constexpr std::string_view kSuffix = ".checkpoint";
 
 std::optional<std::int64_t> StepOf(const std::string& name) {
   if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) return std::nullopt;
-  const std::string_view digits = std::string_view(name).substr(kPrefix.size(), name.size() - kPrefix.size() - kSuffix.size());
+  const std::string_view digits =
+      std::string_view(name).substr(kPrefix.size(), name.size() - kPrefix.size() - kSuffix.size());
   std::int64_t step = 0;
   const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), step);
   if (error != std::errc() || stop != digits.data() + digits.size()) return std::nullopt;

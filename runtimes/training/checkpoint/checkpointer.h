@@ -25,8 +25,8 @@ struct LoadedCheckpoint {
   Checkpoint checkpoint;
 };
 
-// The checkpoints of one job in a folder, one file a step; the newest `keep` stay. Writes on a thread of its own, one at a
-// time. Used by the training thread.
+// The checkpoints of one job in a folder, one file a step; the newest `keep` stay. Writes on a thread of its own, one
+// at a time. Used by the training thread.
 class Checkpointer {
  public:
   // `saved` is called on the writing thread for each checkpoint, written or failed.

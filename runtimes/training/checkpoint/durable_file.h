@@ -9,8 +9,8 @@
 
 namespace tandem::training {
 
-// A file that appears under its name only when it is whole and on the disk. Written aside in the same folder; what was not
-// committed is removed with the object. One thread.
+// A file that appears under its name only when it is whole and on the disk. Written aside in the same folder; what was
+// not committed is removed with the object. One thread.
 class DurableFile {
  public:
   [[nodiscard]] static Result<DurableFile> Create(const std::filesystem::path& file);

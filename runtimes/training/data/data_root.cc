@@ -67,7 +67,7 @@ Result<FileDescriptor> Find(const fs::path& root, const std::string& path) {
 }
 
 Result<struct stat> StatusOf(const FileDescriptor& file, const std::string& path) {
-  struct stat status {};
+  struct stat status{};
   if (::fstat(file.get(), &status) != 0) return CannotOpen(path, errno);
   return status;
 }

@@ -139,7 +139,9 @@ Status ReplaceHead(const HeadSpec& head, std::uint64_t seed, onnx::ModelProto& m
   // As PyTorch does for a new layer: uniform within one over the root of the number of inputs.
   const double bound = 1 / std::sqrt(static_cast<double>(inputs));
   const at::Generator random = at::detail::createCPUGenerator(seed);
-  const auto fresh = [&](at::IntArrayRef sizes) { return at::empty(sizes, old.options()).uniform_(-bound, bound, random); };
+  const auto fresh = [&](at::IntArrayRef sizes) {
+    return at::empty(sizes, old.options()).uniform_(-bound, bound, random);
+  };
   std::map<std::string, at::Tensor> weights = {{layer.weight, fresh(shape)}};
   if (!layer.bias.empty()) {
     TANDEM_ASSIGN(const at::Tensor bias, WeightValue(graph, layer.bias));

@@ -17,8 +17,8 @@ const onnx::NodeProto* MakerOf(const onnx::GraphProto& graph, const std::string&
   return nullptr;
 }
 
-// Over the classes, which are the second dimension. Before opset 13 a softmax without an axis has that one, too; from then
-// on it has the last, which is the second for what has two.
+// Over the classes, which are the second dimension. Before opset 13 a softmax without an axis has that one, too; from
+// then on it has the last, which is the second for what has two.
 bool IsOverClasses(const onnx::NodeProto& softmax) {
   const auto axis = std::ranges::find(softmax.attribute(), "axis", &onnx::AttributeProto::name);
   return axis == softmax.attribute().end() || axis->i() == 1 || axis->i() == -1;

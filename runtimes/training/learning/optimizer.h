@@ -15,8 +15,8 @@ namespace tandem::training {
 // Tensors by name, as a checkpoint holds them.
 using NamedTensors = std::map<std::string, at::Tensor>;
 
-// Changes parameters by their gradients, in place. One kind of update for all of them, by ATen's fused kernels. Used by the
-// training thread.
+// Changes parameters by their gradients, in place. One kind of update for all of them, by ATen's fused kernels. Used by
+// the training thread.
 class Optimizer {
  public:
   // `parameters` are leaves that require gradients, by name.

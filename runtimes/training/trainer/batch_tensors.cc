@@ -8,9 +8,9 @@ namespace tandem::training {
 namespace {
 
 constexpr std::pair<DataType, at::ScalarType> kTypes[] = {
-    {DataType::kBool, at::kBool},   {DataType::kUint8, at::kByte}, {DataType::kInt8, at::kChar},
-    {DataType::kInt16, at::kShort}, {DataType::kInt32, at::kInt},  {DataType::kInt64, at::kLong},
-    {DataType::kFp16, at::kHalf},   {DataType::kFp32, at::kFloat}, {DataType::kFp64, at::kDouble},
+    {DataType::kBool, at::kBool},    {DataType::kUint8, at::kByte}, {DataType::kInt8, at::kChar},
+    {DataType::kInt16, at::kShort},  {DataType::kInt32, at::kInt},  {DataType::kInt64, at::kLong},
+    {DataType::kFp16, at::kHalf},    {DataType::kFp32, at::kFloat}, {DataType::kFp64, at::kDouble},
     {DataType::kBf16, at::kBFloat16}};
 
 Result<at::Tensor> ToTensor(const Tensor& tensor) {

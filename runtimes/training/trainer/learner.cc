@@ -85,7 +85,8 @@ auto Guarded(const char* what, Work work) -> Result<decltype(work())> {
 
 }  // namespace
 
-Result<std::unique_ptr<Learner>> Learner::Load(const TrainingJob& job, const std::filesystem::path& file, OpGate& gate) {
+Result<std::unique_ptr<Learner>> Learner::Load(const TrainingJob& job, const std::filesystem::path& file,
+                                               OpGate& gate) {
   std::unique_ptr<Learner> learner(new Learner(job, gate));
   TANDEM_ASSIGN(onnx::ModelProto model, LoadForJob(job, file));
   FreeBatchDimension(*model.mutable_graph());
@@ -120,9 +121,7 @@ Status Learner::ChooseParameters() {
 }
 
 Result<double> Learner::Accumulate(const Examples& batch, std::int64_t share) {
-  const RunMode mode{.training = true,
-                     .update_batch_norm = job_.update_batch_norm,
-                     .random = RandomNumbers()};
+  const RunMode mode{.training = true, .update_batch_norm = job_.update_batch_norm, .random = RandomNumbers()};
   TANDEM_ASSIGN(Tensors outputs, program_->Run(mode, batch.inputs, gate_));
   return Guarded("the loss and its gradients", [&] {
     at::Tensor loss = ComputeLoss(job_.loss, form_, outputs[0], batch.target);
@@ -186,10 +185,11 @@ Status Learner::Restore(const NamedTensors& snapshot) {
   TANDEM_TRY(optimizer_->Restore(optimizer));
   const auto random = snapshot.find(kRandomState);
   if (random == snapshot.end()) return Invalid("the checkpoint lacks the state of the random numbers");
-  return Guarded("the random numbers of the checkpoint", [&] {
-           RandomNumbers().set_state(random->second);
-           return true;
-         })
+  return Guarded("the random numbers of the checkpoint",
+                 [&] {
+                   RandomNumbers().set_state(random->second);
+                   return true;
+                 })
       .transform([](bool) {});
 }
 

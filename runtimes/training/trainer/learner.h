@@ -27,13 +27,13 @@ struct Examples {
 };
 
 struct Score {
-  double loss = 0;          // Mean over the examples.
-  std::int64_t right = 0;   // Targets told rightly; 0 when the loss knows no such thing.
+  double loss = 0;         // Mean over the examples.
+  std::int64_t right = 0;  // Targets told rightly; 0 when the loss knows no such thing.
   std::int64_t targets = 0;
 };
 
-// A model that learns: its program, what of it is trained, the loss and the optimizer. Knows nothing of files, time or jobs
-// but the model that it is made from. Training thread only.
+// A model that learns: its program, what of it is trained, the loss and the optimizer. Knows nothing of files, time or
+// jobs but the model that it is made from. Training thread only.
 class Learner {
  public:
   // Reads the model as the job wants it trained. Errors name what of the job or the model is wrong.
@@ -42,8 +42,8 @@ class Learner {
 
   [[nodiscard]] const std::vector<ProgramInput>& inputs() const { return program_->inputs(); }
   [[nodiscard]] const NamedTensors& parameters() const { return parameters_; }
-  // What the model says of one example's trained output: without the batch, -1 where a dimension is free; nullopt when it
-  // says nothing.
+  // What the model says of one example's trained output: without the batch, -1 where a dimension is free; nullopt when
+  // it says nothing.
   [[nodiscard]] const std::optional<std::vector<std::int64_t>>& output_shape() const { return output_shape_; }
 
   // Adds the gradients of a batch, as one of `share` that make up a step; the mean loss of the batch.

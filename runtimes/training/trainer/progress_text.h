@@ -12,7 +12,7 @@ namespace tandem::training {
 // Where a run stands, beside its tensors.
 struct TrainingProgress {
   std::int64_t step = 0;           // Done.
-  StreamPosition position;          // Of the next batch.
+  StreamPosition position;         // Of the next batch.
   std::optional<double> baseline;  // Before the first step: accuracy, else the loss.
   std::optional<double> best;      // The best evaluation.
   std::int64_t since_best = 0;     // Evaluations that were no better.

@@ -18,7 +18,8 @@ std::chrono::nanoseconds Seconds(double seconds) {
 
 }  // namespace
 
-Trainer::Trainer(const TrainingJob& job, TrainerPaths paths, OpGate& gate, TrainerListener& listener, const Clock& clock)
+Trainer::Trainer(const TrainingJob& job, TrainerPaths paths, OpGate& gate, TrainerListener& listener,
+                 const Clock& clock)
     : job_(job), paths_(std::move(paths)), gate_(gate), listener_(listener), clock_(clock) {}
 
 Trainer::~Trainer() = default;
@@ -28,9 +29,9 @@ Result<std::unique_ptr<Trainer>> Trainer::Prepare(const TrainingJob& job, Traine
   std::unique_ptr<Trainer> trainer(new Trainer(job, std::move(paths), gate, listener, clock));
   TANDEM_ASSIGN(trainer->learner_, Learner::Load(job, trainer->paths_.model, gate));
   TANDEM_TRY(trainer->OpenData());
-  trainer->checkpointer_ = std::make_unique<Checkpointer>(
-      trainer->paths_.folder, job.checkpoint.keep,
-      [&listener](const SavedCheckpoint& saved) { listener.OnCheckpoint(saved); });
+  trainer->checkpointer_ =
+      std::make_unique<Checkpointer>(trainer->paths_.folder, job.checkpoint.keep,
+                                     [&listener](const SavedCheckpoint& saved) { listener.OnCheckpoint(saved); });
   TANDEM_TRY(trainer->Resume());
   return trainer;
 }
@@ -66,12 +67,12 @@ Status Trainer::Resume() {
 
   std::int64_t parameters = 0;
   for (const auto& [name, parameter] : learner_->parameters()) parameters += parameter.numel();
-  listener_.OnPlan({.first_step = progress_.step,
-                    .total_steps = total_steps_,
-                    .examples = stream_->examples(),
-                    .evaluation_examples = evaluation_source_ ? evaluation_source_->size()
-                                                              : source_->size() - stream_->examples(),
-                    .parameters = parameters});
+  listener_.OnPlan(
+      {.first_step = progress_.step,
+       .total_steps = total_steps_,
+       .examples = stream_->examples(),
+       .evaluation_examples = evaluation_source_ ? evaluation_source_->size() : source_->size() - stream_->examples(),
+       .parameters = parameters});
   return {};
 }
 
@@ -87,11 +88,11 @@ Status Trainer::TrainStep() {
     TANDEM_ASSIGN(const double part, learner_->Accumulate(examples, job_.accumulate));
     loss += part / static_cast<double>(job_.accumulate);
   }
-  const double rate =
-      job_.optimizer.learning_rate * LearningRateFactor(job_.schedule, progress_.step, total_steps_);
+  const double rate = job_.optimizer.learning_rate * LearningRateFactor(job_.schedule, progress_.step, total_steps_);
   if (!std::isfinite(loss)) {
     return Invalid(
-        "the loss is {} in step {}: the learning rate ({}) is probably too high for this model, or the data holds values "
+        "the loss is {} in step {}: the learning rate ({}) is probably too high for this model, or the data holds "
+        "values "
         "that are; try a lower rate, clip_norm or a warm-up",
         loss, progress_.step + 1, rate);
   }
@@ -188,7 +189,8 @@ Result<TrainingEnd> Trainer::Run(const std::atomic<bool>& interrupt) {
   while (progress_.step < total_steps_ && end == TrainingEnd::kFinished) {
     TANDEM_TRY(TrainStep());
     if (EvaluationDue()) TANDEM_TRY(Evaluate());
-    if (job_.evaluation.patience > 0 && progress_.since_best >= job_.evaluation.patience) end = TrainingEnd::kStoppedEarly;
+    if (job_.evaluation.patience > 0 && progress_.since_best >= job_.evaluation.patience)
+      end = TrainingEnd::kStoppedEarly;
     if (interrupt.load(std::memory_order_relaxed)) end = TrainingEnd::kInterrupted;
     if (CheckpointDue() || end == TrainingEnd::kInterrupted) SaveCheckpoint();
   }

@@ -27,8 +27,8 @@ struct TrainerPaths {
   std::filesystem::path data_root;  // Data lies under it.
 };
 
-// What is told of a run as it goes. Called on the training thread, but for OnCheckpoint, which is called on the one that
-// writes.
+// What is told of a run as it goes. Called on the training thread, but for OnCheckpoint, which is called on the one
+// that writes.
 class TrainerListener {
  public:
   virtual ~TrainerListener() = default;
@@ -66,8 +66,9 @@ enum class TrainingEnd { kFinished, kStoppedEarly, kInterrupted };
 class Trainer {
  public:
   // Opens the model, the data and the last good checkpoint. `gate`, `listener` and `clock` outlive it.
-  [[nodiscard]] static Result<std::unique_ptr<Trainer>> Prepare(const TrainingJob& job, TrainerPaths paths, OpGate& gate,
-                                                                TrainerListener& listener, const Clock& clock);
+  [[nodiscard]] static Result<std::unique_ptr<Trainer>> Prepare(const TrainingJob& job, TrainerPaths paths,
+                                                                OpGate& gate, TrainerListener& listener,
+                                                                const Clock& clock);
   ~Trainer();
 
   // Trains. When `interrupt` becomes true it writes a checkpoint after the step and returns kInterrupted. Otherwise the
@@ -77,7 +78,9 @@ class Trainer {
   // Steps done, and what was measured before the first and at its best, if anything was: accuracy, else the loss.
   [[nodiscard]] const TrainingProgress& progress() const { return progress_; }
 
-  [[nodiscard]] static std::filesystem::path ResultFile(const TrainerPaths& paths) { return paths.folder / "model.onnx"; }
+  [[nodiscard]] static std::filesystem::path ResultFile(const TrainerPaths& paths) {
+    return paths.folder / "model.onnx";
+  }
 
  private:
   Trainer(const TrainingJob& job, TrainerPaths paths, OpGate& gate, TrainerListener& listener, const Clock& clock);

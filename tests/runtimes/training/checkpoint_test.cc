@@ -1,5 +1,3 @@
-#include "runtimes/training/checkpoint/checkpoint_file.h"
-
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -9,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "runtimes/training/checkpoint/checkpoint_file.h"
 #include "runtimes/training/checkpoint/checkpointer.h"
 
 namespace tandem::training {
@@ -35,9 +34,7 @@ class CheckpointTest : public testing::Test {
     std::ifstream in(file, std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};
   }
-  static void Write(const fs::path& file, const std::string& bytes) {
-    std::ofstream(file, std::ios::binary) << bytes;
-  }
+  static void Write(const fs::path& file, const std::string& bytes) { std::ofstream(file, std::ios::binary) << bytes; }
   std::vector<std::string> Names() const {
     std::vector<std::string> names;
     for (const auto& entry : fs::directory_iterator(folder_)) names.push_back(entry.path().filename());
@@ -118,8 +115,9 @@ TEST_F(CheckpointTest, GoesBackToTheLastGoodOne) {
   // What a kill left behind is not taken for one.
   Write(folder_ / "step-000000004.checkpoint.partial", "half");
   std::vector<std::string> skipped;
-  const auto loaded = checkpointer.LoadNewest(
-      [&](const fs::path& file, const Error& why) { skipped.push_back(file.filename().string() + ": " + why.message); });
+  const auto loaded = checkpointer.LoadNewest([&](const fs::path& file, const Error& why) {
+    skipped.push_back(file.filename().string() + ": " + why.message);
+  });
   ASSERT_TRUE(loaded);
   EXPECT_EQ(loaded->step, 2);
   EXPECT_EQ(loaded->checkpoint.tensors.at("weight/a").max().item<double>(), 2);

@@ -140,8 +140,7 @@ TEST(Optimizer, GoesOnExactlyFromItsState) {
 TEST(Optimizer, RefusesAStateThatDoesNotFit) {
   at::Tensor w = at::ones({2}).set_requires_grad(true);
   Optimizer optimizer({}, {{"w", w}});
-  const NamedTensors state = {
-      {"w/steps", at::zeros({})}, {"w/first", at::zeros({3})}, {"w/second", at::zeros({2})}};
+  const NamedTensors state = {{"w/steps", at::zeros({})}, {"w/first", at::zeros({3})}, {"w/second", at::zeros({2})}};
   const Status wrong_shape = optimizer.Restore(state);
   ASSERT_FALSE(wrong_shape);
   EXPECT_NE(wrong_shape.error().message.find("w/first"), std::string::npos) << wrong_shape.error().message;

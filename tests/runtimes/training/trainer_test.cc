@@ -139,7 +139,8 @@ TEST_F(TrainerTest, AnInterruptedRunEndsAsIfNothingHadHappened) {
     Notes second;
     ASSERT_TRUE(Run(Job(), second));
     EXPECT_EQ(second.plan.first_step, step);
-    for (const auto& [name, tensor] : Weights()) EXPECT_TRUE(at::equal(tensor, expected.at(name))) << name << " " << step;
+    for (const auto& [name, tensor] : Weights())
+      EXPECT_TRUE(at::equal(tensor, expected.at(name))) << name << " " << step;
   }
 }
 

@@ -80,7 +80,8 @@ printf 'half a line' >&3)");
 
 TEST_F(TrainerProcessTest, LivesInACleanRoom) {
   ::setenv("TANDEM_TEST_SECRET", "x", 1);
-  auto process = Start("env | cut -d= -f1 | sort | xargs; echo \"$PWD\"; ls /proc/self/fd | wc -l; cat /proc/self/oom_score_adj");
+  auto process =
+      Start("env | cut -d= -f1 | sort | xargs; echo \"$PWD\"; ls /proc/self/fd | wc -l; cat /proc/self/oom_score_adj");
   ASSERT_TRUE(process);
   Finish(**process);
   const std::string log = Log();
@@ -91,7 +92,9 @@ TEST_F(TrainerProcessTest, LivesInACleanRoom) {
 }
 
 TEST_F(TrainerProcessTest, IsAskedToEndAndKilledWithItsChildren) {
-  auto process = Start("trap 'exit 5' TERM; echo '{\"event\":\"skipped\",\"file\":\"\",\"why\":\"ready\"}' >&3; while :; do sleep 0.01; done");
+  auto process = Start(
+      "trap 'exit 5' TERM; echo '{\"event\":\"skipped\",\"file\":\"\",\"why\":\"ready\"}' >&3; while :; do sleep 0.01; "
+      "done");
   ASSERT_TRUE(process);
   while ((*process)->ReadEvents().empty()) std::this_thread::sleep_for(5ms);
   (*process)->Interrupt();
@@ -126,8 +129,7 @@ TEST_F(TrainerProcessTest, EndsWithItsOwner) {
 }
 
 TEST_F(TrainerProcessTest, AProgramThatIsNotThereIsNamed) {
-  const auto process =
-      TrainerProcess::Start({.program = folder_ / "nobody", .run_file = "", .folder = folder_});
+  const auto process = TrainerProcess::Start({.program = folder_ / "nobody", .run_file = "", .folder = folder_});
   ASSERT_FALSE(process);
   EXPECT_NE(process.error().message.find("nobody"), std::string::npos) << process.error().message;
 }
