@@ -31,8 +31,9 @@ bool IsFinal(ErrorCode code) {
   return code == ErrorCode::kInvalidArgument || code == ErrorCode::kUnsupported;
 }
 
-void LogIfFailed(const Status& status, const char* what, JobId id) {
-  if (!status) LogError(what, {{"job", std::to_string(id)}, {"reason", status.error().message}});
+template <typename T>
+void LogIfFailed(const Result<T>& result, const char* what, JobId id) {
+  if (!result) LogError(what, {{"job", std::to_string(id)}, {"reason", result.error().message}});
 }
 
 }  // namespace
@@ -138,17 +139,14 @@ void Supervisor::StartDue() {
     if (active_.size() >= static_cast<std::size_t>(options_.running)) return;
     const Status started = StartJob(job);
     if (started) continue;
-    LogWarning("a job could not be started", {{"job", std::to_string(job.id)}, {"reason", started.error().message}});
-    // It may have been admitted already.
-    const auto current = store_.Get(job.id);
-    if (!current || HasEnded(current->state)) continue;
-    LogIfFailed(
-        store_.Transition(job.id, JobAction::kFail, {.reason = started.error().message}).transform([](auto&&) {}),
-        "a job could not be ended", job.id);
+    LogWarning("a trainer could not be started",
+               {{"job", std::to_string(job.id)}, {"reason", started.error().message}});
+    Retry(job.id, started.error());
   }
 }
 
 Status Supervisor::StartJob(const JobRecord& record) {
+  TANDEM_ASSIGN(JobRecord admitted, store_.Transition(record.id, JobAction::kAdmit));
   auto job = ParseTrainingJob(record.spec);
   if (!job) return std::unexpected(job.error().ToError());
   const JobFolder folder = JobFolder::Of(options_.state, record.id);
@@ -158,7 +156,6 @@ Status Supervisor::StartJob(const JobRecord& record) {
                            .data_root = options_.data_root,
                            .threads = job->threads > 0 ? job->threads : options_.threads},
                           folder.run_file()));
-  TANDEM_ASSIGN(JobRecord admitted, store_.Transition(record.id, JobAction::kAdmit));
   TANDEM_ASSIGN(auto process, TrainerProcess::Start({.program = options_.trainer,
                                                      .run_file = folder.run_file(),
                                                      .folder = folder.path,
@@ -189,8 +186,8 @@ void Supervisor::Take(Active& active, const PlanEvent& event) {
   active.progress_unsaved = true;
   const auto state = store_.Get(active.record.id);
   if (state && state->state == JobState::kAdmitted) {
-    LogIfFailed(store_.Transition(active.record.id, JobAction::kStart).transform([](auto&&) {}),
-                "a job could not be marked as running", active.record.id);
+    LogIfFailed(store_.Transition(active.record.id, JobAction::kStart), "a job could not be marked as running",
+                active.record.id);
   }
   AddEvent(
       active.record.id, "plan",
@@ -310,7 +307,7 @@ void Supervisor::BringToRunning(JobId id) {
   const auto job = store_.Get(id);
   if (!job || (job->state != JobState::kPaused && job->state != JobState::kAdmitted)) return;
   const JobAction action = job->state == JobState::kPaused ? JobAction::kResume : JobAction::kStart;
-  LogIfFailed(store_.Transition(id, action).transform([](auto&&) {}), "a job could not be marked as running", id);
+  LogIfFailed(store_.Transition(id, action), "a job could not be marked as running", id);
 }
 
 void Supervisor::Finish(Active& active, const TrainerExit& exit) {
@@ -330,50 +327,45 @@ void Supervisor::Finish(Active& active, const TrainerExit& exit) {
         BringToRunning(id);
         const bool early = active.end->outcome == TrainerOutcome::kStoppedEarly;
         const auto done = end(JobAction::kSucceed, early ? "stopped early: evaluations were no longer better" : "");
-        LogIfFailed(done.transform([](auto&&) {}), "a job could not be ended", id);
+        LogIfFailed(done, "a job could not be ended", id);
         if (done) succeeded_(*done, active.job, *active.end);
         return;
       }
       case TrainerOutcome::kInterrupted:
         if (paused) return;  // It waits on, without a trainer.
-        LogIfFailed(end(JobAction::kRequeue, "interrupted; goes on from its checkpoint").transform([](auto&&) {}),
+        LogIfFailed(end(JobAction::kRequeue, "interrupted; goes on from its checkpoint"),
                     "a job could not be queued again", id);
         return;
-      case TrainerOutcome::kFailed:
-        if (!IsFinal(active.end->error.code)) return Retry(active, active.end->error.message);
-        LogIfFailed(end(JobAction::kFail, active.end->error.message).transform([](auto&&) {}),
-                    "a job could not be ended", id);
-        return;
+      case TrainerOutcome::kFailed: return Retry(id, active.end->error);
     }
   }
-  Retry(active, active.cause.empty() ? "its trainer ended: " + exit.Words() : active.cause);
+  Retry(id, {ErrorCode::kInternal, active.cause.empty() ? "its trainer ended: " + exit.Words() : active.cause});
 }
 
-void Supervisor::Retry(const Active& active, const std::string& why) {
-  const JobId id = active.record.id;
+void Supervisor::Retry(JobId id, const Error& why) {
   const auto current = store_.Get(id);
-  if (!current) return;
-  const std::string tail = LogTail(active.folder.path, kReasonLogBytes);
-  if (current->retries + 1 >= options_.attempts) {
-    const std::string reason = std::format("{} ({} attempts){}{}", why, current->retries + 1,
-                                           tail.empty() ? "" : "; the end of its log: ", tail);
-    LogIfFailed(store_.Transition(id, JobAction::kFail, {.reason = reason}).transform([](auto&&) {}),
-                "a job could not be ended", id);
+  if (!current || HasEnded(current->state)) return;
+  const bool last = current->retries + 1 >= options_.attempts;
+  if (last || IsFinal(why.code)) {
+    const std::string tail = last ? LogTail(JobFolder::Of(options_.state, id).path, kReasonLogBytes) : "";
+    const std::string attempts = last ? std::format(" ({} attempts)", current->retries + 1) : "";
+    const std::string reason = why.message + attempts + (tail.empty() ? "" : "; the end of its log: " + tail);
+    LogIfFailed(store_.Transition(id, JobAction::kFail, {.reason = reason}), "a job could not be ended", id);
     return;
+  }
+  // One that is paused stays so, without a trainer.
+  if (current->state == JobState::kPaused) {
+    return AddEvent(id, "trainer_lost", std::format(R"({{"why":{}}})", JsonString(why.message)));
   }
   const auto doubled = options_.first_backoff * (std::int64_t{1} << std::min<std::int64_t>(20, current->retries));
   const milliseconds wait = std::min<milliseconds>(options_.last_backoff, doubled);
-  // One that is paused stays so, without a trainer.
-  if (current->state == JobState::kPaused)
-    return AddEvent(id, "trainer_lost", std::format(R"({{"why":{}}})", JsonString(why)));
-  LogIfFailed(
-      store_.Transition(id, JobAction::kRetry, {.reason = why, .next_attempt_at = WallMs(clock_) + wait.count()})
-          .transform([](auto&&) {}),
-      "a job could not be queued again", id);
+  const std::int64_t next = WallMs(clock_) + wait.count();
+  LogIfFailed(store_.Transition(id, JobAction::kRetry, {.reason = why.message, .next_attempt_at = next}),
+              "a job could not be queued again", id);
 }
 
 void Supervisor::AddEvent(JobId id, const char* kind, const std::string& json) {
-  LogIfFailed(store_.AddEvent(id, kind, json).transform([](auto&&) {}), "an event was lost", id);
+  LogIfFailed(store_.AddEvent(id, kind, json), "an event was lost", id);
 }
 
 }  // namespace tandem::jobs

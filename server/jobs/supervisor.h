@@ -78,7 +78,8 @@ class Supervisor {
   void Watch(Active& active);
   void Finish(Active& active, const TrainerExit& exit);
   void BringToRunning(JobId id);
-  void Retry(const Active& active, const std::string& why);
+  // Queues a job again that has failed, after a while, or ends it when that would not help or was tried often enough.
+  void Retry(JobId id, const Error& why);
   void AddEvent(JobId id, const char* kind, const std::string& json);
 
   // Constant after construction.

@@ -185,12 +185,11 @@ Status Learner::Restore(const NamedTensors& snapshot) {
   TANDEM_TRY(optimizer_->Restore(optimizer));
   const auto random = snapshot.find(kRandomState);
   if (random == snapshot.end()) return Invalid("the checkpoint lacks the state of the random numbers");
-  return Guarded("the random numbers of the checkpoint",
-                 [&] {
-                   RandomNumbers().set_state(random->second);
-                   return true;
-                 })
-      .transform([](bool) {});
+  TANDEM_TRY(Guarded("the random numbers of the checkpoint", [&] {
+    RandomNumbers().set_state(random->second);
+    return true;
+  }));
+  return {};
 }
 
 Result<onnx::ModelProto> ModelWithWeights(const TrainingJob& job, const std::filesystem::path& file,
