@@ -83,7 +83,7 @@ class Training(TrainingTest):
 
     def test_waits_and_goes_on_when_told(self):
         self.serve()
-        submitted = self.submit(epochs=None, steps=100_000, evaluation=None)
+        submitted = self.submit(epochs=None, steps=10_000_000, evaluation=None)
         self.wait(submitted["id"], "running")
         self.wait_step(submitted["id"], 10)
         self.assertEqual(self.call("POST", f"/jobs/{submitted['id']}/pause")["state"], "paused")
@@ -113,7 +113,7 @@ class Training(TrainingTest):
 
     def test_trainers_are_behind_everybody_else(self):
         self.server = self.start(self.repository, "--state", self.state)
-        self.submit(epochs=None, steps=100_000, evaluation=None, data={"kind": "synthetic", "samples": 100, "classes": 10})
+        self.submit(epochs=None, steps=10_000_000, evaluation=None, data={"kind": "synthetic", "samples": 100, "classes": 10})
         (trainer, ) = until(self.server.trainers, "a trainer runs")
 
         def idle():
