@@ -13,6 +13,7 @@ STEADY = {
     "threads": 1,
     "epochs": None,
     "steps": 20_000,
+    "evaluation": {"split": 0.2, "every_steps": 1000},
     "checkpoint": {"every_steps": 100, "every_seconds": 0, "keep": 3}
 }
 
