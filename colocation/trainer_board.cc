@@ -12,14 +12,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "api/base/errno_text.h"
+
 namespace tandem {
 namespace {
 
 constexpr std::uint32_t kVersion = 1;
-
-std::string Reason() {
-  return std::error_code(errno, std::generic_category()).message();
-}
 
 // The word is shared between processes, so the private forms of the call do not do.
 void FutexWait(std::atomic<std::uint32_t>& word, std::uint32_t while_equal) {
@@ -43,16 +41,16 @@ struct TrainerBoard::Page {
 Result<std::unique_ptr<TrainerBoard>> TrainerBoard::Create() {
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
   const int fd = ::memfd_create("tandem-board", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (fd < 0) return Fail(ErrorCode::kInternal, "no shared page for a trainer can be made: {}", Reason());
+  if (fd < 0) return Fail(ErrorCode::kInternal, "no shared page for a trainer can be made: {}", ErrnoText());
   // A trainer must not be able to take the page away under the server, which would end with SIGBUS.
   if (::ftruncate(fd, sizeof(Page)) != 0 || ::fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
-    const std::string reason = Reason();
+    const std::string reason = ErrnoText();
     ::close(fd);
     return Fail(ErrorCode::kInternal, "no shared page for a trainer can be made: {}", reason);
   }
   void* const memory = ::mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (memory == MAP_FAILED) {
-    const std::string reason = Reason();
+    const std::string reason = ErrnoText();
     ::close(fd);
     return Fail(ErrorCode::kInternal, "the shared page of a trainer cannot be mapped: {}", reason);
   }
@@ -65,7 +63,7 @@ Result<std::unique_ptr<TrainerBoard>> TrainerBoard::Attach(int fd) {
   struct stat status{};
   if (::fstat(fd, &status) != 0 || status.st_size != sizeof(Page)) return Invalid("descriptor {} is no board", fd);
   void* const memory = ::mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  if (memory == MAP_FAILED) return Invalid("the board cannot be mapped: {}", Reason());
+  if (memory == MAP_FAILED) return Invalid("the board cannot be mapped: {}", ErrnoText());
   std::unique_ptr<TrainerBoard> board(new TrainerBoard(fd, static_cast<Page*>(memory)));
   const std::uint32_t version = board->page_->version.load(std::memory_order_acquire);
   if (version != kVersion) return Invalid("the board has version {}; this trainer knows {}", version, kVersion);

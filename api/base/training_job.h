@@ -40,6 +40,12 @@ struct DataSpec {
 
 enum class LossKind { kCrossEntropy, kMeanSquared, kBinaryCrossEntropy, kAbsolute, kHuber };
 
+// Whether it judges answers that are right or wrong: an evaluation then has an accuracy, and more of it is better.
+// Without one it has the loss alone, and less is.
+[[nodiscard]] constexpr bool HasAccuracy(LossKind loss) {
+  return loss == LossKind::kCrossEntropy || loss == LossKind::kBinaryCrossEntropy;
+}
+
 struct LossSpec {
   LossKind kind = LossKind::kCrossEntropy;
   double delta = 1;            // kHuber: where it turns from square to line.

@@ -111,8 +111,9 @@ std::string DurationText(std::chrono::seconds duration) {
 
 std::string ProgressLine(const JobView& job, std::optional<double> steps_per_second, std::size_t columns) {
   const std::string head = std::format("job {}  {}  ", job.id, job.state);
-  std::string tail = StepsText(job);
-  if (job.epoch > 0) tail += std::format("  epoch {}", job.epoch);
+  const std::string steps = StepsText(job);
+  std::string epoch = job.epoch > 0 ? std::format("  epoch {}", job.epoch) : "";
+  std::string tail;
   if (job.loss) tail += std::format("  loss {:.4f}", *job.loss);
   tail += MetricText(job);
   if (steps_per_second) {
@@ -125,13 +126,16 @@ std::string ProgressLine(const JobView& job, std::optional<double> steps_per_sec
   }
   // Why a job waits is worth more than how far it had come.
   if (!job.reason.empty() && !job.has_ended()) tail += "  " + Excerpt(job.reason);
-  if (columns == 0) return head + tail;
+  if (columns == 0) return head + steps + epoch + tail;
   std::string bar;
-  if (job.total_steps > 0 && head.size() + tail.size() + 1 + kShortestBar <= columns) {
-    const std::size_t room = std::min(kLongestBar, columns - head.size() - tail.size() - 1);
+  const std::size_t rest = head.size() + 1 + steps.size() + tail.size();
+  if (job.total_steps > 0 && rest + kShortestBar <= columns) {
+    // A bar tells more than the epoch.
+    if (rest + epoch.size() + kShortestBar > columns) epoch.clear();
+    const std::size_t room = std::min(kLongestBar, columns - rest - epoch.size());
     bar = Bar(static_cast<double>(job.step) / static_cast<double>(job.total_steps), room) + " ";
   }
-  std::string line = head + bar + tail;
+  std::string line = head + bar + steps + epoch + tail;
   if (line.size() <= columns) return line;
   line.resize(columns);
   // Half a character is none.

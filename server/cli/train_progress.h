@@ -68,7 +68,8 @@ class StepRate {
 [[nodiscard]] std::string DurationText(std::chrono::seconds duration);
 
 // "job 7  running  [====>     ] 40/100  epoch 2  loss 0.1234  accuracy 0.9120  12.5 steps/s  ETA 5 s". With columns the
-// line has at most that many and a bar where there is room for one; with 0, for a pipe, it has neither limit nor bar.
+// line has at most that many, and a bar where there is room for one, if need be in the epoch's place; with 0, for a
+// pipe, it has neither limit nor bar.
 [[nodiscard]] std::string ProgressLine(const JobView& job, std::optional<double> steps_per_second, std::size_t columns);
 
 // What is said of a job that has ended: how, what became of its result, and on lines of their own the reason, which may

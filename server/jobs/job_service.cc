@@ -30,8 +30,7 @@ constexpr std::chrono::milliseconds kFollowTick{1'000};
 // Whether the best evaluation is better than the one before the first step.
 bool IsBetter(const TrainingJob& job, const EndEvent& end) {
   if (!end.baseline || !end.best) return false;
-  const bool accuracy = job.loss.kind == LossKind::kCrossEntropy || job.loss.kind == LossKind::kBinaryCrossEntropy;
-  return accuracy ? *end.best > *end.baseline : *end.best < *end.baseline;
+  return HasAccuracy(job.loss.kind) ? *end.best > *end.baseline : *end.best < *end.baseline;
 }
 
 Result<LogPiece> ReadLog(const JobFolder& folder, std::uint64_t offset, bool job_ended) {

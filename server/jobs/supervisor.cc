@@ -296,8 +296,8 @@ void Supervisor::Watch(Active& active) {
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(options_.hang_limit);
     kill(std::format("its trainer did nothing for {} s and was killed", seconds.count()));
   }
-  const std::uint64_t resident = active.process->ResidentBytes();
-  if (active.job.memory && resident > *active.job.memory) {
+  if (!active.job.memory) return;
+  if (const std::uint64_t resident = active.process->ResidentBytes(); resident > *active.job.memory) {
     kill(std::format("its trainer held {} bytes, and /memory allows {}", resident, *active.job.memory));
   }
 }

@@ -19,14 +19,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "api/base/errno_text.h"
 #include "server/trainer/run_file.h"
 
 namespace tandem::jobs {
 namespace {
-
-std::string Reason() {
-  return std::error_code(errno, std::generic_category()).message();
-}
 
 // Everything that the child needs, made before the fork: between fork and exec it may call next to nothing.
 struct Child {
@@ -112,7 +109,7 @@ std::string TrainerExit::Words() const {
 
 Result<std::unique_ptr<TrainerProcess>> TrainerProcess::Start(const TrainerLaunch& launch) {
   const auto failed = [](const char* what) {
-    return Fail(ErrorCode::kInternal, "a trainer cannot be started: {}: {}", what, Reason());
+    return Fail(ErrorCode::kInternal, "a trainer cannot be started: {}: {}", what, ErrnoText());
   };
   if (::access(launch.program.c_str(), X_OK) != 0) return failed(launch.program.c_str());
   TANDEM_ASSIGN(auto board, TrainerBoard::Create());

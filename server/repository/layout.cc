@@ -6,6 +6,7 @@
 
 #include <sys/stat.h>
 
+#include "api/base/errno_text.h"
 #include "server/repository/model_name.h"
 
 namespace tandem::repository {
@@ -37,8 +38,7 @@ Result<fs::path> Confine(const fs::path& path, const fs::path& root, std::string
 Result<FileStamp> Stamp(const fs::path& file, std::string name) {
   struct stat status{};
   if (::stat(file.c_str(), &status) != 0) {
-    return Invalid("'{}' cannot be read: {}", PathText(file),
-                   std::error_code(errno, std::generic_category()).message());
+    return Invalid("'{}' cannot be read: {}", PathText(file), ErrnoText());
   }
   return FileStamp{std::move(name), status.st_mtim.tv_sec * 1'000'000'000LL + status.st_mtim.tv_nsec,
                    static_cast<std::uint64_t>(status.st_size), status.st_ino};

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "api/base/errno_text.h"
 #include "server/repository/model_name.h"
 
 namespace tandem::repository {
@@ -58,8 +59,7 @@ Result<std::shared_ptr<TemporaryFolder>> TemporaryFolder::Create(const fs::path&
   std::error_code ignored;  // mkdtemp says what is wrong.
   fs::create_directories(parent, ignored);
   const auto failed = [&] {
-    return Fail(ErrorCode::kUnavailable, "cannot make a temporary folder in '{}': {}", PathText(parent),
-                std::error_code(errno, std::generic_category()).message());
+    return Fail(ErrorCode::kUnavailable, "cannot make a temporary folder in '{}': {}", PathText(parent), ErrnoText());
   };
   // Under another name until it is locked: RemoveAbandonedFolders of another process must not take it for abandoned.
   std::string made = (parent / "tandem-new-XXXXXX").string();

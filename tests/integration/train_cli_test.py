@@ -1,10 +1,13 @@
 """`tandem train` against the real server and real trainers."""
+import fcntl
 import json
 import os
 import pty
 import re
 import signal
+import struct
 import subprocess
+import termios
 import unittest
 
 from tandem_server import BINARY, PATIENCE, until
@@ -106,6 +109,8 @@ class TrainCli(TrainingTest):
     def test_a_terminal_sees_a_bar_and_an_interruption_leaves_the_job_running(self):
         terminal, inner = pty.openpty()
         self.addCleanup(os.close, terminal)
+        # Room for everything, however many digits the steps, the rate and the ETA come to have.
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 160, 0, 0))
         file = self.folder / "job.json"
         file.write_text(json.dumps(job(**LONG)))
         process = self.begin("submit", file, "--watch", stdout=inner, stderr=subprocess.PIPE)

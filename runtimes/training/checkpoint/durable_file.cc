@@ -7,20 +7,15 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "api/base/errno_text.h"
+
 namespace tandem::training {
-namespace {
-
-std::string Reason() {
-  return std::error_code(errno, std::generic_category()).message();
-}
-
-}  // namespace
 
 Result<DurableFile> DurableFile::Create(const std::filesystem::path& file) {
   std::filesystem::path aside = file;
   aside += ".partial";
   const int fd = ::open(aside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd < 0) return Fail(ErrorCode::kInternal, "'{}' cannot be made: {}", aside.string(), Reason());
+  if (fd < 0) return Fail(ErrorCode::kInternal, "'{}' cannot be made: {}", aside.string(), ErrnoText());
   return DurableFile(file, std::move(aside), fd);
 }
 
@@ -34,7 +29,7 @@ DurableFile::~DurableFile() {
 }
 
 std::unexpected<Error> DurableFile::Failed(const char* what) const {
-  return Fail(ErrorCode::kInternal, "'{}' cannot be {}: {}", file_.string(), what, Reason());
+  return Fail(ErrorCode::kInternal, "'{}' cannot be {}: {}", file_.string(), what, ErrnoText());
 }
 
 Status DurableFile::Write(std::span<const std::byte> data) {

@@ -10,6 +10,7 @@
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 
+#include "runtimes/training/graph/graph_search.h"
 #include "runtimes/training/graph/model_file.h"
 #include "runtimes/training/ops/tensor_proto.h"
 
@@ -28,15 +29,8 @@ struct Layer {
   std::int64_t class_axis = 0;
 };
 
-const onnx::NodeProto* MakerOf(const onnx::GraphProto& graph, const std::string& value) {
-  for (const auto& node : graph.node()) {
-    if (std::ranges::contains(node.output(), value)) return &node;
-  }
-  return nullptr;
-}
-
 bool IsWeight(const onnx::GraphProto& graph, const std::string& name) {
-  if (std::ranges::contains(graph.initializer(), name, &onnx::TensorProto::name)) return true;
+  if (InitializerOf(graph, name) != nullptr) return true;
   const auto* const maker = MakerOf(graph, name);
   return maker != nullptr && maker->op_type() == "ConstantOfShape";
 }
@@ -78,11 +72,10 @@ Result<Layer> FindLayer(const onnx::GraphProto& graph, std::string value, const 
 }
 
 Result<at::Tensor> WeightValue(const onnx::GraphProto& graph, const std::string& name) {
-  const auto found = std::ranges::find(graph.initializer(), name, &onnx::TensorProto::name);
-  if (found != graph.initializer().end()) return ReadTensor(*found);
+  if (const auto* const found = InitializerOf(graph, name)) return ReadTensor(*found);
   const onnx::NodeProto* const fill = MakerOf(graph, name);
-  const auto shape = std::ranges::find(graph.initializer(), fill->input(0), &onnx::TensorProto::name);
-  if (shape == graph.initializer().end()) {
+  const auto* const shape = InitializerOf(graph, fill->input(0));
+  if (shape == nullptr) {
     return Fail(ErrorCode::kUnsupported, "/replace_head: the shape of weight '{}' is computed", name);
   }
   TANDEM_ASSIGN(const at::Tensor sizes, ReadTensor(*shape));

@@ -4,18 +4,13 @@
 
 #include <ATen/ATen.h>
 
+#include "runtimes/training/graph/graph_search.h"
+
 namespace tandem::training {
 namespace {
 
 // Below it a logarithm is no longer finite in single precision.
 constexpr double kLeastProbability = 1e-12;
-
-const onnx::NodeProto* MakerOf(const onnx::GraphProto& graph, const std::string& value) {
-  for (const auto& node : graph.node()) {
-    if (std::ranges::contains(node.output(), value)) return &node;
-  }
-  return nullptr;
-}
 
 // Over the classes, which are the second dimension. Before opset 13 a softmax without an axis has that one, too; from
 // then on it has the last, which is the second for what has two.

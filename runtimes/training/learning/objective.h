@@ -37,9 +37,4 @@ struct TrainedValue {
 // no.
 [[nodiscard]] std::int64_t CountRight(LossKind loss, const at::Tensor& value, const at::Tensor& target);
 
-// Whether CountRight means anything for the loss.
-[[nodiscard]] constexpr bool HasAccuracy(LossKind loss) {
-  return loss == LossKind::kCrossEntropy || loss == LossKind::kBinaryCrossEntropy;
-}
-
 }  // namespace tandem::training

@@ -86,6 +86,14 @@ TEST(TrainProgress, TheBarFillsAndNeverOverflowsTheTerminal) {
   }
 }
 
+TEST(TrainProgress, TheEpochGivesWayToTheBar) {
+  JobView job = Running(50, 100);
+  job.epoch = 3;
+  EXPECT_EQ(ProgressLine(job, std::nullopt, 42), "job 7  running  [====>   ] 50/100  epoch 3");
+  EXPECT_EQ(ProgressLine(job, std::nullopt, 41), "job 7  running  [========>       ] 50/100");
+  EXPECT_EQ(ProgressLine(job, std::nullopt, 32), "job 7  running  50/100  epoch 3");
+}
+
 TEST(TrainProgress, TheTimeLeftFollowsFromTheRate) {
   EXPECT_THAT(ProgressLine(Running(10, 100), 0.5, 0), EndsWith("ETA 3 m 0 s"));
   EXPECT_THAT(ProgressLine(Running(100, 100), 0.5, 0), EndsWith("ETA 0 s"));
