@@ -16,6 +16,7 @@
 
 #include "colocation/trainer_board.h"
 #include "runtimes/training/trainer/trainer.h"
+#include "runtimes/training/trainer/training_heap.h"
 #include "server/trainer/event_pipe.h"
 #include "server/trainer/run_file.h"
 
@@ -43,6 +44,7 @@ Status LockFolder(const std::filesystem::path& folder) {
 
 Result<EndEvent> Train(const TrainerRun& run, TrainerBoard& board, EventPipe& pipe) {
   TANDEM_TRY(LockFolder(run.folder));
+  training::KeepFreedMemory();
   at::set_num_threads(run.threads);
   if (run.job.deterministic) at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
   BoardGate gate(board);

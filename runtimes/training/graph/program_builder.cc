@@ -9,6 +9,7 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include "runtimes/training/graph/fuse_nodes.h"
 #include "runtimes/training/graph/program.h"
 #include "runtimes/training/ops/tensor_proto.h"
 
@@ -155,7 +156,7 @@ Status ProgramBuilder::Fold(const onnx::NodeProto& node, Program::Step& step) {
 
 Status ProgramBuilder::AddNode(const onnx::NodeProto& node) {
   const std::string label = Label(node);
-  auto kernel = ops_.Make(node, opset_);
+  auto kernel = node.domain() == kFusedDomain ? FusedKernel(node) : ops_.Make(node, opset_);
   if (!kernel) return Fail(kernel.error().code, "{}: {}", label, kernel.error().message);
   Program::Step step{.kernel = *std::move(kernel), .label = label, .inputs = {}, .outputs = {}, .last_uses = {}};
   bool constant = !IsRandom(node.op_type());

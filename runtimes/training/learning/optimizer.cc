@@ -7,35 +7,6 @@
 #include <ATen/core/grad_mode.h>
 
 namespace tandem::training {
-namespace {
-
-// ATen's fused kernels take one type at a time.
-template <typename Slot>
-std::map<at::ScalarType, std::vector<Slot*>> ByType(std::vector<Slot>& slots) {
-  std::map<at::ScalarType, std::vector<Slot*>> groups;
-  for (Slot& slot : slots) {
-    if (slot.parameter.grad().defined()) groups[slot.parameter.scalar_type()].push_back(&slot);
-  }
-  return groups;
-}
-
-template <typename Slot>
-std::vector<at::Tensor> Gather(const std::vector<Slot*>& slots, at::Tensor Slot::* member) {
-  std::vector<at::Tensor> tensors;
-  tensors.reserve(slots.size());
-  for (const Slot* slot : slots) tensors.push_back(slot->*member);
-  return tensors;
-}
-
-template <typename Slot>
-std::vector<at::Tensor> Gradients(const std::vector<Slot*>& slots) {
-  std::vector<at::Tensor> gradients;
-  gradients.reserve(slots.size());
-  for (const Slot* slot : slots) gradients.push_back(slot->parameter.grad());
-  return gradients;
-}
-
-}  // namespace
 
 Optimizer::Optimizer(const OptimizerSpec& spec, const NamedTensors& parameters) : spec_(spec) {
   for (const auto& [name, parameter] : parameters) slots_.push_back({.name = name, .parameter = parameter});
@@ -49,38 +20,33 @@ void Optimizer::Fill(Slot& slot) const {
   if (adam) slot.second = at::zeros_like(slot.parameter);
 }
 
-void Optimizer::Step(double learning_rate) {
+void Optimizer::Step(double learning_rate, OpGate& gate) {
   const at::NoGradGuard no_gradients;
-  for (auto& [type, slots] : ByType(slots_)) {
-    for (Slot* slot : slots) Fill(*slot);
+  for (Slot& slot : slots_) {
+    if (!slot.parameter.grad().defined()) continue;
+    gate.Pass();
+    Fill(slot);
+    slot.steps.add_(1);
     if (spec_.kind == OptimizerKind::kSgd) {
-      StepSgd(slots, learning_rate);
+      StepSgd(slot, learning_rate);
     } else {
-      StepAdam(slots, learning_rate);
+      StepAdam(slot, learning_rate);
     }
   }
 }
 
-void Optimizer::StepSgd(const std::vector<Slot*>& slots, double learning_rate) {
-  auto parameters = Gather(slots, &Slot::parameter);
-  auto gradients = Gradients(slots);
-  auto momenta = spec_.momentum == 0 ? std::vector<at::Tensor>() : Gather(slots, &Slot::first);
+void Optimizer::StepSgd(Slot& slot, double learning_rate) const {
+  const at::TensorList momentum = spec_.momentum == 0 ? at::TensorList() : at::TensorList(slot.first);
   // A buffer of zeros makes the first step what it would be without one: no damping is used.
-  at::_fused_sgd_(parameters, gradients, momenta, spec_.weight_decay, spec_.momentum, learning_rate,
+  at::_fused_sgd_(slot.parameter, slot.parameter.grad(), momentum, spec_.weight_decay, spec_.momentum, learning_rate,
                   /*dampening=*/0, spec_.nesterov, /*maximize=*/false, /*is_first_step=*/false);
-  for (Slot* slot : slots) slot->steps.add_(1);
 }
 
-void Optimizer::StepAdam(const std::vector<Slot*>& slots, double learning_rate) {
-  auto parameters = Gather(slots, &Slot::parameter);
-  auto gradients = Gradients(slots);
-  auto means = Gather(slots, &Slot::first);
-  auto squares = Gather(slots, &Slot::second);
-  const auto steps = Gather(slots, &Slot::steps);
-  for (Slot* slot : slots) slot->steps.add_(1);
+void Optimizer::StepAdam(Slot& slot, double learning_rate) const {
   const auto update = [&](auto fused) {
-    fused(parameters, gradients, means, squares, at::TensorList(), steps, learning_rate, spec_.beta1, spec_.beta2,
-          spec_.weight_decay, spec_.epsilon, /*amsgrad=*/false, /*maximize=*/false);
+    fused(at::TensorList(slot.parameter), at::TensorList(slot.parameter.grad()), at::TensorList(slot.first),
+          at::TensorList(slot.second), at::TensorList(), at::TensorList(slot.steps), learning_rate, spec_.beta1,
+          spec_.beta2, spec_.weight_decay, spec_.epsilon, /*amsgrad=*/false, /*maximize=*/false);
   };
   if (spec_.kind == OptimizerKind::kAdam) {
     update([](auto&&... arguments) { at::_fused_adam_(arguments...); });

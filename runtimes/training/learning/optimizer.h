@@ -7,6 +7,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "api/base/op_gate.h"
 #include "api/base/result.h"
 #include "api/base/training_job.h"
 
@@ -22,8 +23,8 @@ class Optimizer {
   // `parameters` are leaves that require gradients, by name.
   Optimizer(const OptimizerSpec& spec, const NamedTensors& parameters);
 
-  // Parameters without a gradient stay as they are.
-  void Step(double learning_rate);
+  // Parameters without a gradient stay as they are. The gate is asked before each parameter.
+  void Step(double learning_rate, OpGate& gate);
   void ClearGradients();
   // Scales the gradients so that their joint norm is at most `most`; returns the norm before.
   double ClipGradients(double most);
@@ -42,8 +43,8 @@ class Optimizer {
     at::Tensor steps;   // How many updates it has had.
   };
 
-  void StepSgd(const std::vector<Slot*>& slots, double learning_rate);
-  void StepAdam(const std::vector<Slot*>& slots, double learning_rate);
+  void StepSgd(Slot& slot, double learning_rate) const;
+  void StepAdam(Slot& slot, double learning_rate) const;
   // Makes the tensors of a slot when its first gradient comes, or when a state is restored.
   void Fill(Slot& slot) const;
 

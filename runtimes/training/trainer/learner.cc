@@ -10,6 +10,7 @@
 #include <fnmatch.h>
 
 #include "runtimes/training/graph/free_batch.h"
+#include "runtimes/training/graph/fuse_nodes.h"
 #include "runtimes/training/graph/model_file.h"
 #include "runtimes/training/graph/replace_head.h"
 
@@ -93,6 +94,7 @@ Result<std::unique_ptr<Learner>> Learner::Load(const TrainingJob& job, const std
   TANDEM_ASSIGN(const TrainedValue value, FindTrainedValue(model.graph(), job.output, job.loss.kind));
   learner->form_ = value.form;
   learner->output_shape_ = OutputShape(model.graph(), job.output);
+  FuseNodes({value.name}, *model.mutable_graph());
   TANDEM_ASSIGN(learner->program_, Program::Compile(model, {value.name}, AllOps()));
   TANDEM_TRY(learner->ChooseParameters());
   learner->optimizer_ = std::make_unique<Optimizer>(job.optimizer, learner->parameters_);
@@ -134,7 +136,7 @@ Result<double> Learner::Accumulate(const Examples& batch, std::int64_t share) {
 
 void Learner::Step(double learning_rate, double clip_norm) {
   if (clip_norm > 0) optimizer_->ClipGradients(clip_norm);
-  optimizer_->Step(learning_rate);
+  optimizer_->Step(learning_rate, gate_);
   optimizer_->ClearGradients();
 }
 

@@ -7,14 +7,11 @@
 #include <gtest/gtest.h>
 
 #include "runtimes/training/graph/program.h"
+#include "tests/fakes/open_gate.h"
 #include "tests/runtimes/training/onnx_cases.h"
 
 namespace tandem::training {
 namespace {
-
-struct OpenGate final : OpGate {
-  void Pass() override {}
-};
 
 // ONNX's own backend test feeds these models with 0/n, 1/n, … (n-1)/n and expects the stored outputs.
 at::Tensor Ramp(const std::vector<std::int64_t>& shape) {

@@ -8,13 +8,10 @@
 
 #include "runtimes/training/graph/program.h"
 #include "runtimes/training/ops/tensor_proto.h"
+#include "tests/fakes/open_gate.h"
 
 namespace tandem::training {
 namespace {
-
-struct OpenGate final : OpGate {
-  void Pass() override {}
-};
 
 template <typename Message>
 Result<Message> ReadMessage(const std::filesystem::path& file) {

@@ -7,15 +7,11 @@
 #include "runtimes/training/graph/model_file.h"
 #include "runtimes/training/graph/replace_head.h"
 #include "runtimes/training/ops/tensor_proto.h"
+#include "tests/fakes/open_gate.h"
 #include "tests/runtimes/training/model_builder.h"
 
 namespace tandem::training {
 namespace {
-
-struct CountingGate final : OpGate {
-  void Pass() override { ++passed; }
-  int passed = 0;
-};
 
 std::string WhyNot(const onnx::ModelProto& model, const std::vector<std::string>& wanted = {"y"}) {
   const auto program = Program::Compile(model, wanted, AllOps());
@@ -31,13 +27,13 @@ at::Tensor RunOne(const onnx::ModelProto& model, const at::Tensor& x, OpGate& ga
 }
 
 TEST(Program, AsksTheGateBeforeEachNode) {
-  CountingGate gate;
+  OpenGate gate;
   RunOne(SmallNetwork(), at::ones({2, 4}), gate);
   EXPECT_EQ(gate.passed, 4);
 }
 
 TEST(Program, ComputesOnlyWhatIsWanted) {
-  CountingGate gate;
+  OpenGate gate;
   RunOne(SmallNetwork(), at::ones({2, 4}), gate, "h");
   EXPECT_EQ(gate.passed, 1);
 }
@@ -52,7 +48,7 @@ TEST(Program, ConstantsAreComputedOnce) {
                          .Node("ConstantOfShape", {"shape"}, {"filled"})
                          .Node("Add", {"x", "filled"}, {"y"})
                          .model();
-  CountingGate gate;
+  OpenGate gate;
   EXPECT_TRUE(at::equal(RunOne(model, at::ones({3, 2}), gate), at::ones({3, 2})));
   EXPECT_EQ(gate.passed, 1);
 }
@@ -91,7 +87,7 @@ TEST(Program, NamesTheNodeThatIsWrong) {
 
 TEST(Program, RefusesInputsThatDoNotFit) {
   const auto program = Program::Compile(SmallNetwork(), {"y"}, AllOps());
-  CountingGate gate;
+  OpenGate gate;
   for (const at::Tensor& x : {at::ones({2, 5}), at::ones({4}), at::ones({2, 4}, at::kDouble)}) {
     const auto out = (*program)->Run({}, std::vector{x}, gate);
     ASSERT_FALSE(out);
@@ -110,7 +106,7 @@ TEST(FreeBatch, AModelForOneTakesMany) {
                    .Node("Reshape", {"x", "shape"}, {"y"})
                    .model();
   FreeBatchDimension(*model.mutable_graph());
-  CountingGate gate;
+  OpenGate gate;
   EXPECT_EQ(RunOne(model, at::ones({5, 2, 3}), gate).sizes().vec(), (std::vector<std::int64_t>{5, 6}));
 }
 
@@ -135,7 +131,7 @@ TEST(PutWeights, AFilledWeightBecomesOneOfItsOwn) {
                    .Node("Mul", {"x", "w"}, {"y"})
                    .model();
   ASSERT_TRUE(PutWeights({{"w", at::full({2}, 3.0)}}, model));
-  CountingGate gate;
+  OpenGate gate;
   EXPECT_TRUE(at::equal(RunOne(model, at::ones({1, 2}), gate), at::full({1, 2}, 3.0)));
 }
 
@@ -143,7 +139,7 @@ TEST(ReplaceHead, GivesTheLastLayerAsManyClassesAsAsked) {
   onnx::ModelProto model = SmallNetwork();
   ASSERT_TRUE(ReplaceHead({.output = "", .classes = 5}, 1, model));
   EXPECT_EQ(model.graph().output(0).type().tensor_type().shape().dim(1).dim_value(), 5);
-  CountingGate gate;
+  OpenGate gate;
   const at::Tensor y = RunOne(model, at::ones({2, 4}), gate);
   EXPECT_EQ(y.sizes().vec(), (std::vector<std::int64_t>{2, 5}));
   onnx::ModelProto again = SmallNetwork();

@@ -13,17 +13,13 @@
 
 #include "runtimes/training/graph/model_file.h"
 #include "runtimes/training/ops/tensor_proto.h"
+#include "tests/fakes/open_gate.h"
 #include "tests/runtimes/training/model_builder.h"
 
 namespace tandem::training {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct OpenGate final : OpGate {
-  void Pass() override { ++passed; }
-  int passed = 0;
-};
 
 struct Notes final : TrainerListener {
   void OnPlan(const Plan& one) override { plan = one; }

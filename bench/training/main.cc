@@ -1,0 +1,58 @@
+// tandem-bench-training: one side of a comparison of `./tandem bench training`, which starts it; not for people.
+//   tandem-bench-training write NETWORK FOLDER
+//   tandem-bench-training tandem|libtorch NETWORK FOLDER BATCH THREADS CHECKPOINT_STEPS
+// A side takes its orders from the socket that is its standard input.
+
+#include <charconv>
+#include <cstdio>
+#include <exception>
+#include <string>
+
+#include <unistd.h>
+
+#include "bench/training/sides.h"
+
+namespace tandem::bench {
+namespace {
+
+Result<int> Number(const std::string& text) {
+  int number = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || stop != text.data() + text.size() || number < 0)
+    return Invalid("'{}' is no number", text);
+  return number;
+}
+
+Status Run(const std::vector<std::string>& words) {
+  if (words.size() != 3 && words.size() != 6) return Invalid("it is started by ./tandem bench training");
+  TANDEM_ASSIGN(const Network network, FindNetwork(words[1]));
+  if (words[0] == "write") return WriteSetup(network, words[2]);
+  if (words.size() != 6) return Invalid("it is started by ./tandem bench training");
+  TANDEM_ASSIGN(const int batch, Number(words[3]));
+  TANDEM_ASSIGN(const int threads, Number(words[4]));
+  TANDEM_ASSIGN(const int checkpoint_steps, Number(words[5]));
+  if (batch < 1 || batch > kExamples) return Invalid("a batch of {} does not fit {} examples", batch, kExamples);
+  const TrainingSetup setup{.network = network,
+                            .folder = words[2],
+                            .batch = batch,
+                            .threads = std::max(1, threads),
+                            .checkpoint_steps = checkpoint_steps};
+  Turns turns(STDIN_FILENO);
+  if (words[0] == "tandem") return TrainWithTandem(setup, turns);
+  if (words[0] == "libtorch") return TrainWithTorch(setup, turns);
+  return Invalid("there is no side '{}'", words[0]);
+}
+
+}  // namespace
+}  // namespace tandem::bench
+
+int main(int argc, char** argv) {
+  try {
+    const auto done = tandem::bench::Run(std::vector<std::string>(argv + 1, argv + argc));
+    if (done) return 0;
+    std::fprintf(stderr, "tandem-bench-training: %s\n", done.error().message.c_str());
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "tandem-bench-training: %s\n", e.what());
+  }
+  return 1;
+}

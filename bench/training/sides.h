@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+
+#include "api/base/result.h"
+#include "bench/training/networks.h"
+#include "bench/training/turns.h"
+
+namespace tandem::bench {
+
+// How a network is trained, by either side: AdamW on cross-entropy over kExamples random examples, shuffled.
+struct TrainingSetup {
+  Network network;
+  std::filesystem::path folder;  // With what WriteSetup() leaves there.
+  std::int64_t batch = 1;
+  int threads = 1;
+  std::int64_t checkpoint_steps = 0;  // Tandem's side alone; 0: no checkpoints.
+};
+
+inline constexpr std::int64_t kExamples = 64;
+inline constexpr double kLearningRate = 1e-4;
+inline constexpr double kWeightDecay = 0.01;
+
+// The model, and the examples as files of NumPy.
+[[nodiscard]] Status WriteSetup(const Network& network, const std::filesystem::path& folder);
+
+// Each trains until `turns` has enough. In a process of its own: both settle how ATen computes.
+[[nodiscard]] Status TrainWithTandem(const TrainingSetup& setup, Turns& turns);
+[[nodiscard]] Status TrainWithTorch(const TrainingSetup& setup, Turns& turns);
+
+}  // namespace tandem::bench
