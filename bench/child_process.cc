@@ -28,14 +28,14 @@ constexpr auto kLookEvery = 1ms;
 constexpr auto kTimeToStop = 10s;
 
 // The child's side: nothing here may allocate, since other threads of the parent may hold locks.
-[[noreturn]] void BecomeProgram(char* const* arguments, char* const* environment, int log, int problem, pid_t parent) {
+[[noreturn]] void BecomeProgram(char* const* arguments, char* const* environment, int input, int log, int problem,
+                                pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(127);
   setpgid(0, 0);
   // What this process ignores would be ignored there, too.
   for (const int number : {SIGPIPE, SIGINT, SIGTERM, SIGHUP}) signal(number, SIG_DFL);
-  const int null = open("/dev/null", O_RDONLY);
-  dup2(null, STDIN_FILENO);
+  dup2(input >= 0 ? input : open("/dev/null", O_RDONLY), STDIN_FILENO);
   dup2(log, STDOUT_FILENO);
   dup2(log, STDERR_FILENO);
   execvpe(arguments[0], arguments, environment);
@@ -92,7 +92,9 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::Start(const ChildCommand& co
   Socket writing(ends[1]);
   const pid_t parent = getpid();
   const pid_t pid = fork();
-  if (pid == 0) BecomeProgram(arguments.data(), environment.data(), log.fd(), writing.fd(), parent);
+  if (pid == 0) {
+    BecomeProgram(arguments.data(), environment.data(), command.input, log.fd(), writing.fd(), parent);
+  }
   if (pid < 0) return Fail(ErrorCode::kInternal, "'{}' cannot be started: {}", words[0], std::strerror(errno));
   writing.Close();
   // Said by both sides, so that the group is there whoever comes first.
@@ -132,6 +134,18 @@ Status ChildProcess::WaitUntil(const std::function<bool()>& ready, const std::fu
       const double seconds = std::chrono::duration<double>(patience).count();
       return Fail(ErrorCode::kUnavailable, "it was not ready within {} s", seconds);
     }
+    std::this_thread::sleep_for(kLookEvery);
+  }
+}
+
+Status ChildProcess::WaitForEnd(const std::function<bool()>& stop) const {
+  while (true) {
+    siginfo_t info{};
+    if (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid_) {
+      if (info.si_code == CLD_EXITED && info.si_status == 0) return {};
+      return Fail(ErrorCode::kInternal, "it ended with {}: {}", info.si_status, LogTail());
+    }
+    if (stop && stop()) return Fail(ErrorCode::kCancelled, "interrupted");
     std::this_thread::sleep_for(kLookEvery);
   }
 }

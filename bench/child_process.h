@@ -19,6 +19,7 @@ struct ChildCommand {
   std::vector<std::string> words;                                // The program (looked up in PATH) and its arguments.
   std::vector<std::pair<std::string, std::string>> environment;  // Beside that of this process.
   std::filesystem::path log;                                     // Takes what it prints.
+  int input = -1;                                                // Its standard input; -1: it has none.
 };
 
 // A program in a process group of its own, so that Ctrl-C is for us alone. The destructor ends the whole group:
@@ -39,6 +40,8 @@ class ChildProcess {
   // kCancelled when `stop` says so.
   [[nodiscard]] Status WaitUntil(const std::function<bool()>& ready, const std::function<bool()>& stop,
                                  std::chrono::milliseconds patience) const;
+  // Waits for the end of a program that ends by itself; kInternal with the end of its log unless it exits with 0.
+  [[nodiscard]] Status WaitForEnd(const std::function<bool()>& stop) const;
   // The end of what it printed, and of that the last line.
   [[nodiscard]] std::string LogTail() const;
   [[nodiscard]] std::string LastLine() const;

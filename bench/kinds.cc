@@ -3,6 +3,7 @@
 #include "bench/generator_kinds.h"
 #include "bench/server_kinds.h"
 #include "bench/side_by_side.h"
+#include "bench/training_kinds.h"
 
 namespace tandem::bench {
 
@@ -15,6 +16,10 @@ MeasurementKinds AllKinds() {
       {"idle", ParseIdle},
       {"side_by_side", ParseSideBySide},
       {"start", ParseStart},
+      {"training_checkpoint", ParseTrainingCheckpoint},
+      {"training_pause", ParseTrainingPause},
+      {"training_rate", ParseTrainingRate},
+      {"training_start", ParseTrainingStart},
   };
 }
 

@@ -86,6 +86,28 @@ TEST_F(ChildProcessTest, AProgramThatEndsIsNotWaitedFor) {
   EXPECT_EQ(child->LastLine(), "no luck");
 }
 
+TEST_F(ChildProcessTest, ReadsTheInputThatItIsGiven) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  ASSERT_EQ(write(ends[1], "hello\n", 6), 6);
+  close(ends[1]);
+  const auto child =
+      ChildProcess::Start({.words = {"cat"}, .environment = {}, .log = folder_->path() / "echoed", .input = ends[0]});
+  close(ends[0]);
+  ASSERT_TRUE(child) << child.error().message;
+  EXPECT_TRUE((*child)->WaitForEnd({}));
+  EXPECT_EQ((*child)->LastLine(), "hello");
+}
+
+TEST_F(ChildProcessTest, ToldHowItEnded) {
+  const Status failed = Start("echo no luck; exit 3")->WaitForEnd({});
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().message, "it ended with 3: no luck");
+  const Status stopped = Start("sleep 1000")->WaitForEnd([] { return true; });
+  ASSERT_FALSE(stopped);
+  EXPECT_EQ(stopped.error().code, ErrorCode::kCancelled);
+}
+
 TEST_F(ChildProcessTest, WaitingEndsWithThePatienceOrWhenStopped) {
   const auto child = Start("sleep 1000");
   const Status late = child->WaitUntil([] { return false; }, {}, 20ms);

@@ -58,6 +58,11 @@ TEST(Kinds, TakeWhatTheirFieldsMayBe) {
             "no error");
   EXPECT_EQ(ErrorOf(R"("kind": "generator_growth", "peer": "null", "rate": 5, "early_s": 1, "late_s": 2)", "growth"),
             "no error");
+  const std::string network = R"(, "network": "resnet50", "batch": 4)";
+  EXPECT_EQ(ErrorOf(R"("kind": "training_rate")" + network, "libtorch.rate"), "no error");
+  EXPECT_EQ(ErrorOf(R"("kind": "training_checkpoint", "steps": 5)" + network, "stall"), "no error");
+  EXPECT_EQ(ErrorOf(R"("kind": "training_pause", "times": 5)" + network, "resume"), "no error");
+  EXPECT_EQ(ErrorOf(R"("kind": "training_start", "model": "squeezenet", "batch": 4)", "first_step"), "no error");
 }
 
 TEST(Kinds, SideBySideRefusesSidesThatMakeNoSense) {
@@ -96,6 +101,10 @@ TEST(Kinds, OthersRefuseParametersThatMakeNoSense) {
             "/measurements/0/arrivals: must be an open loop without a file, not 'trace:x.csv'");
   EXPECT_EQ(ErrorOf(R"("kind": "generator_growth", "peer": "null", "rate": 5, "early_s": 3, "late_s": 2)"),
             "/measurements/0/late_s: must be above early_s, 3, not 2");
+  EXPECT_EQ(ErrorOf(R"("kind": "training_rate", "network": "alexnet", "batch": 4)", "tandem.rate"),
+            "/measurements/0/network: there is no network 'alexnet'; there are squeezenet, resnet50 and transformer");
+  EXPECT_EQ(ErrorOf(R"("kind": "training_rate", "network": "resnet50", "batch": 65)", "tandem.rate"),
+            "/measurements/0/batch: must be from 1 to 64, not 65");
 }
 
 }  // namespace

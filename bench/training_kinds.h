@@ -1,0 +1,34 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "bench/measurement.h"
+
+namespace tandem::bench {
+
+// What training costs. All but "training_start" take the fields "network" (bench/training/networks.h) and "batch".
+
+// Kind "training_rate": tandem and a program of libtorch's own layers train the same network, in turn, with the same
+// number of threads, batch and optimizer. Series: tandem.rate and libtorch.rate (steps a second), tandem.memory and
+// libtorch.memory (the most that the process has held).
+[[nodiscard]] Result<std::unique_ptr<Measurement>> ParseTrainingRate(JsonFields& fields,
+                                                                     const std::vector<PeerSpec>& peers);
+
+// Kind "training_checkpoint": tandem with a checkpoint in every "steps" steps, and without. Series: step (seconds),
+// stall (seconds that those steps take longer), stall_share (of the time of one step), interval_share (of the default
+// interval between two checkpoints).
+[[nodiscard]] Result<std::unique_ptr<Measurement>> ParseTrainingCheckpoint(JsonFields& fields,
+                                                                           const std::vector<PeerSpec>& peers);
+
+// Kind "training_pause": a real trainer is held and let on, "times" times a round, at random moments. Series: pause and
+// resume (the longest of the round: until it waits, until its next operator begins), longest_op.
+[[nodiscard]] Result<std::unique_ptr<Measurement>> ParseTrainingPause(JsonFields& fields,
+                                                                      const std::vector<PeerSpec>& peers);
+
+// Kind "training_start": a job on "model", with "batch" random examples a step, through the REST API of a server that
+// runs. Series: first_step (from the submission until the job shows a step), pause_call and resume_call (the calls).
+[[nodiscard]] Result<std::unique_ptr<Measurement>> ParseTrainingStart(JsonFields& fields,
+                                                                      const std::vector<PeerSpec>& peers);
+
+}  // namespace tandem::bench
