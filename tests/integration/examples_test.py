@@ -59,3 +59,27 @@ class Requests(ExampleTest):
         text = self.finetune("--data", "train.npz", "--job", '{"trainable": ["w9*"]}', code=1)
         self.assertRegex(text, r"job \d+ is failed: .*w9")
         self.assertEqual(self.server.call("GET", "/v2/models/digits").json()["versions"], ["1"])
+
+
+class Torch(ExampleTest):
+    def finetune(self, *arguments, **options):
+        return self.run_example("finetune_torch.py", "--url", f"http://{self.server.http}", "--repository", self.repository,
+                                "--data-root", self.data, *arguments, **options)
+
+    def right(self, text, which):
+        return float(re.search(rf"the module {which}: ([\d.]+)% right", text)[1])
+
+    def test_a_module_is_served_trained_and_comes_back(self):
+        self.serve("--model-control-mode", "explicit")
+        text = self.finetune("--epochs", 3)
+        self.assertLess(self.right(text, "as it is made"), 50)
+        self.assertGreater(self.right(text, "with the trained weights"), 90)
+        self.assertLess(float(re.search(r"version 2 on the server and the module differ by (\S+) at most", text)[1]), 1e-3)
+        self.assertEqual(self.server.call("GET", "/v2/models/patterns").json()["versions"], ["2"])
+        self.assertIn("is there already", self.finetune(code=1))
+
+    def test_a_server_that_polls_finds_the_module_by_itself(self):
+        self.serve("--model-control-mode", "poll", "--repository-poll-secs", 1)
+        text = self.finetune("--model", "found", "--epochs", 1)
+        self.assertIn("found is served", text)
+        self.assertIn("version 2 on the server", text)
