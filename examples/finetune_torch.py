@@ -57,6 +57,10 @@ def export(module, file):
     onnx.save(model, file)
 
 
+def index(server):
+    return server.call("POST", "/v2/repository/index", {}).json()
+
+
 def serve(server, repository, name, module):
     """Puts the module into the repository as version 1, and waits until it is served."""
     file = repository / name / "1" / "model.onnx"
@@ -71,8 +75,8 @@ def serve(server, repository, name, module):
     except Refused as refused:
         if "explicit" not in str(refused):
             raise
-        print(f"{refused}; waiting for the server to find it (--model-control-mode poll)")
-        while server.http.get(f"{server.url}/v2/models/{name}/ready", timeout=60).status_code != 200:
+        print(f"{refused}; waiting for a server that polls to find it")
+        while not any(one["name"] == name and one["state"] == "READY" for one in index(server)):
             time.sleep(1)
     print(f"{name} is served")
 

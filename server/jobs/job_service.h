@@ -76,8 +76,8 @@ class JobService {
 
   // When a follower wants its next turn at the latest; nothing when it is over.
   using NextTurn = std::optional<std::chrono::milliseconds>;
-  // For those who follow a job: `work` runs on the jobs thread, at once and then whenever it wants, or earlier, and soon
-  // after anything was written down. False when there are too many already.
+  // For those who follow a job: `work` runs on the jobs thread, at once and then whenever it wants, or earlier, and
+  // soon after anything was written down. False when there are too many already.
   [[nodiscard]] bool Follow(std::move_only_function<NextTurn()> work);
   static constexpr int kMaxFollowers = 256;
   // What they may ask there; these wait for the disk.

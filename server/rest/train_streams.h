@@ -7,8 +7,8 @@
 #include "server/http/exchange.h"
 #include "server/jobs/job_service.h"
 
-// Answers that grow as a job does, or are large. They are written by the jobs thread, a piece at a time, and wait while the client
-// does not read; no thread waits for a client.
+// Answers that grow as a job does, or are large. They are written by the jobs thread, a piece at a time, and wait while
+// the client does not read; no thread waits for a client.
 
 namespace tandem::rest {
 

@@ -3,6 +3,7 @@ import os
 import re
 import subprocess
 
+from certificates import Certificates
 from tandem_server import PATIENCE, ROOT
 from training_jobs import TrainingTest
 
@@ -49,6 +50,15 @@ class Requests(ExampleTest):
         self.assertIn("job 1 trains", self.finetune("--data", "train.npz", "--key", "once"))
         self.assertEqual(len(self.call("GET", "/jobs")["jobs"]), 1)
         self.assertGreater(self.accuracy(), 0.9)
+
+    def test_speaks_tls_and_shows_its_token(self):
+        certificates = Certificates(self.folder)
+        (self.folder / "tokens").write_text("open-sesame\n")
+        server = self.serve("--tls-cert", certificates["server.pem"], "--tls-key", certificates["server.key"], "--token-file",
+                            self.folder / "tokens", tls=True)
+        arguments = ("--url", f"https://{server.http}", "--ca", certificates["ca.pem"], "--data", "train.npz", "--epochs", 1)
+        self.assertIn("published as version 2", self.finetune(*arguments, "--token", "open-sesame"))
+        self.assertIn("a valid bearer token is needed", self.finetune(*arguments, code=1))
 
     def test_names_every_problem(self):
         self.serve()
