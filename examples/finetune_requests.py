@@ -66,7 +66,8 @@ class Server:
         while True:
             try:
                 # The server gives a sign of life every 15 s.
-                with self.call("GET", f"/v2/train/jobs/{job_id}/events", headers={"Last-Event-ID": last}, stream=True) as answer:
+                path, headers = f"/v2/train/jobs/{job_id}/events", {"Last-Event-ID": last}
+                with self.call("GET", path, headers=headers, stream=True) as answer:
                     for line in answer.iter_lines(decode_unicode=True):
                         field, _, value = line.partition(": ")
                         if field == "id":

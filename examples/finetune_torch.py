@@ -47,7 +47,7 @@ def export(module, file):
                       input_names=["x"], output_names=["scores"],
                       dynamic_axes={"x": {0: "batch"}, "scores": {0: "batch"}})  # yapf: disable
     # The exporter lets weights that are equal be one, as those of all normalisations in a new module are. Each becomes its
-    # own again; leave those alone that the module itself shares.
+    # own again. (A module that means to share weights would leave those out here.)
     model = onnx.load(file)
     weights = {one.name: one for one in model.graph.initializer}
     for node in [one for one in model.graph.node if one.op_type == "Identity" and one.input[0] in weights]:
@@ -73,9 +73,9 @@ def serve(server, repository, name, module):
     try:
         server.call("POST", f"/v2/repository/models/{name}/load", {})
     except Refused as refused:
-        if "explicit" not in str(refused):
+        if "mode 'poll'" not in str(refused):
             raise
-        print(f"{refused}; waiting for a server that polls to find it")
+        print("waiting for the server to find the model")
         while not any(one["name"] == name and one["state"] == "READY" for one in index(server)):
             time.sleep(1)
     print(f"{name} is served")

@@ -91,5 +91,9 @@ class Torch(ExampleTest):
     def test_a_server_that_polls_finds_the_module_by_itself(self):
         self.serve("--model-control-mode", "poll", "--repository-poll-secs", 1)
         text = self.finetune("--model", "found", "--epochs", 1)
-        self.assertIn("found is served", text)
+        self.assertIn("waiting for the server to find the model\nfound is served", text)
         self.assertIn("version 2 on the server", text)
+
+    def test_a_server_that_loads_nothing_later_is_told_so(self):
+        self.serve()
+        self.assertIn("--model-control-mode explicit", self.finetune(code=1))

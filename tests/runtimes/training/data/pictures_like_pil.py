@@ -36,7 +36,8 @@ def png(samples, colour_type, bits=8, chunks=(), palette=None):
         body += chunk(b"PLTE", palette.astype(np.uint8).tobytes())
     for kind, content in after:
         body += chunk(kind, content)
-    return b"\x89PNG\r\n\x1a\n" + body + chunk(b"IDAT", zlib.compress(b"".join(b"\0" + row for row in rows))) + chunk(b"IEND", b"")
+    body += chunk(b"IDAT", zlib.compress(b"".join(b"\0" + row for row in rows)))
+    return b"\x89PNG\r\n\x1a\n" + body + chunk(b"IEND", b"")
 
 
 class LikePil(unittest.TestCase):
