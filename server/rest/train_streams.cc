@@ -95,7 +95,7 @@ class Stream {
   http::Response head_;                             // Until it has begun.
   bool begun_ = false;
   std::chrono::milliseconds wait_ = kSoon;  // Grows while the client does not read.
-  MonotonicTime written_at_{};
+  MonotonicTime written_at_;
 };
 
 http::Response Head(const char* content_type) {

@@ -17,13 +17,12 @@ constexpr std::int64_t kMostPixels = 1 << 24;
 std::string Convert(int channels, int width, int height, const std::string& from, const std::string& to) {
   std::ifstream in(from, std::ios::binary);
   const std::string file{std::istreambuf_iterator<char>(in), {}};
-  auto picture = DecodePicture(file, channels, kMostPixels, from);
-  if (!picture) return picture.error().message;
-  if (width > 0) *picture = Resize(*std::move(picture), width, height);
+  const auto decoded = DecodePicture(file, channels, kMostPixels, from);
+  if (!decoded) return decoded.error().message;
+  const Picture picture = width > 0 ? Resize(*decoded, width, height) : *decoded;
   std::ofstream out(to, std::ios::binary);
-  out << picture->width << ' ' << picture->height << ' ' << picture->channels << '\n';
-  out.write(reinterpret_cast<const char*>(picture->pixels.data()),
-            static_cast<std::streamsize>(picture->pixels.size()));
+  out << picture.width << ' ' << picture.height << ' ' << picture.channels << '\n';
+  out.write(reinterpret_cast<const char*>(picture.pixels.data()), static_cast<std::streamsize>(picture.pixels.size()));
   out.close();
   return out ? "" : "'" + to + "' cannot be written";
 }
