@@ -15,6 +15,7 @@
 #include "server/cli/command.h"
 #include "server/cli/interruption.h"
 #include "server/cli/pretty_json.h"
+#include "server/cli/train_fetch.h"
 #include "server/cli/train_follow.h"
 #include "server/cli/train_progress.h"
 #include "server/cli/train_submit.h"
@@ -34,6 +35,7 @@ struct TrainOptions {
   int limit = 50;
   std::int64_t before = 0;
   std::string plot;
+  std::string output;
   bool follow = false;
   bool json = false;
 };
@@ -110,6 +112,15 @@ Action Control(const char* what) {
 Result<int> Delete(ApiClient& client, const TrainOptions& options) {
   TANDEM_ASSIGN(const Json::Value answer, client.Delete(PathOf(options)));
   Print(options.json ? PrettyJson(answer) + "\n" : std::format("job {} is deleted\n", options.job));
+  return kDone;
+}
+
+Result<int> Fetch(ApiClient& client, const TrainOptions& options) {
+  const std::string file = options.output.empty() ? std::format("job-{}.onnx", options.job) : options.output;
+  TANDEM_ASSIGN(const std::uint64_t bytes, FetchModel(client, options.job, file));
+  // Standard output may be where the model went.
+  std::fprintf(stderr, "%s: the trained model of job %lld, %llu bytes\n", file.c_str(),
+               static_cast<long long>(options.job), static_cast<unsigned long long>(bytes));
   return kDone;
 }
 
@@ -221,6 +232,9 @@ void AddListings(CLI::App& train, int& exit_code) {
       ->expected(0, 1)
       ->default_str("loss");
   AddJsonFlag(metrics, "Print every point as JSON");
+  const Added fetch = Add(train, exit_code, "fetch", "The trained model of a job that has succeeded, as an ONNX file",
+                          "  tandem train fetch 7\n  tandem train fetch 7 -o digits.onnx", Names::kJob, Fetch);
+  fetch.command->add_option("-o,--output", fetch.options->output, "Where to; job-ID.onnx here by default");
 }
 
 void AddFollowers(CLI::App& train, int& exit_code) {

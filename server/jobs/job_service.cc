@@ -25,8 +25,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::chrono::milliseconds kFollowTick{1'000};
-
 // Whether the best evaluation is better than the one before the first step.
 bool IsBetter(const TrainingJob& job, const EndEvent& end) {
   if (!end.baseline || !end.best) return false;
@@ -116,11 +114,21 @@ void JobService::RunWork() {
   for (Work& one : work) one();
 }
 
+void JobService::TurnFollowers() {
+  next_turn_.reset();
+  const auto over = [this](auto& follower) {
+    const NextTurn next = follower();
+    if (next) next_turn_ = std::min(next_turn_.value_or(*next), *next);
+    return !next;
+  };
+  follower_count_.fetch_sub(static_cast<int>(std::erase_if(followers_, over)));
+}
+
 void JobService::Wait() {
   std::vector<pollfd> polled = {{.fd = wake_fd_, .events = POLLIN, .revents = 0}};
   for (const int fd : supervisor_->fds()) polled.push_back({.fd = fd, .events = POLLIN, .revents = 0});
   std::optional<std::chrono::milliseconds> wait = supervisor_->UntilDue();
-  if (!followers_.empty()) wait = std::min(wait.value_or(kFollowTick), kFollowTick);
+  if (next_turn_) wait = std::min(wait.value_or(*next_turn_), *next_turn_);
   ::poll(polled.data(), polled.size(), wait ? static_cast<int>(wait->count()) : -1);
   std::uint64_t count = 0;
   [[maybe_unused]] const ssize_t read = ::read(wake_fd_, &count, sizeof count);
@@ -136,7 +144,7 @@ void JobService::Run() {
     }
     supervisor_->Turn();
     drained_.store(draining_.load() && supervisor_->drained());
-    follower_count_.fetch_sub(static_cast<int>(std::erase_if(followers_, [](auto& follower) { return !follower(); })));
+    TurnFollowers();
     Wait();
   }
   // Here, because trainers end with the thread that started them.
@@ -223,6 +231,13 @@ Result<LogPiece> JobService::LogNow(JobId id, std::uint64_t offset) const {
   return ReadLog(JobFolder::Of(options_.state, id), offset, HasEnded(job.state));
 }
 
+Result<fs::path> JobService::ModelNow(JobId id) const {
+  TANDEM_ASSIGN(const JobRecord job, store_->Get(id));
+  if (job.state == JobState::kSucceeded) return JobFolder::Of(options_.state, id).result();
+  return Fail(ErrorCode::kConflict, "the job is {}; only one that has succeeded has a trained model",
+              JobStateName(job.state));
+}
+
 void JobService::PublishNow(JobId id, Done<JobRecord> done) {
   const auto job = store_->Get(id);
   if (!job) return done(std::unexpected(job.error()));
@@ -291,7 +306,7 @@ void JobService::OnSucceeded(const JobRecord& record, const TrainingJob& job, co
   });
 }
 
-bool JobService::Follow(std::move_only_function<bool()> work) {
+bool JobService::Follow(std::move_only_function<NextTurn()> work) {
   if (follower_count_.fetch_add(1) >= kMaxFollowers) {
     follower_count_.fetch_sub(1);
     return false;

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <deque>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -72,9 +74,11 @@ class JobService {
   void Checkpoints(JobId id, Done<std::vector<CheckpointRecord>> done);
   void Series(JobId id, Done<std::map<std::string, std::vector<SeriesPoint>>> done);
 
-  // For those who follow a job: `work` runs on the jobs thread, at once and then at least once a second, and soon after
-  // anything was written down, until it returns false. False when there are too many already.
-  [[nodiscard]] bool Follow(std::move_only_function<bool()> work);
+  // When a follower wants its next turn at the latest; nothing when it is over.
+  using NextTurn = std::optional<std::chrono::milliseconds>;
+  // For those who follow a job: `work` runs on the jobs thread, at once and then whenever it wants, or earlier, and
+  // soon after anything was written down. False when there are too many already.
+  [[nodiscard]] bool Follow(std::move_only_function<NextTurn()> work);
   static constexpr int kMaxFollowers = 256;
   // What they may ask there; these wait for the disk.
   [[nodiscard]] Result<JobRecord> GetNow(JobId id) const { return store_->Get(id); }
@@ -82,6 +86,8 @@ class JobService {
   // At most kMaxLogPiece bytes from `offset` on.
   [[nodiscard]] Result<LogPiece> LogNow(JobId id, std::uint64_t offset) const;
   static constexpr std::size_t kMaxLogPiece = 64 * 1024;
+  // The file of the trained model; kConflict unless the job has succeeded.
+  [[nodiscard]] Result<std::filesystem::path> ModelNow(JobId id) const;
   [[nodiscard]] const Clock& clock() const { return clock_; }
 
   // Trainers write a checkpoint and end; false when they have not by the time `patience` is over.
@@ -99,6 +105,7 @@ class JobService {
   void Ask(bool changes, Done<T> done, Function work);
   void Run() EXCLUDES(mu_);
   void RunWork() EXCLUDES(mu_);
+  void TurnFollowers();
   void Wait();
   [[nodiscard]] Result<JobStore::Submitted> SubmitNow(const Submission& submission);
   void PublishNow(JobId id, Done<JobRecord> done);
@@ -117,7 +124,8 @@ class JobService {
 
   // Jobs thread only.
   std::unique_ptr<Supervisor> supervisor_;
-  std::vector<std::move_only_function<bool()>> followers_;
+  std::vector<std::move_only_function<NextTurn()>> followers_;
+  NextTurn next_turn_;  // The soonest of theirs.
 
   Mutex mu_;
   std::deque<Work> work_ GUARDED_BY(mu_);

@@ -162,6 +162,11 @@ void Events(JobService& jobs, const Call& call, std::optional<JobId> id) {
   StreamEvents(jobs, *request, call.exchange);
 }
 
+void Model(JobService& jobs, const Call& call, JobId id) {
+  if (const auto query = QueryOf(call, {}); !query) return Answer(call, query.error());
+  StreamModel(jobs, id, call.exchange);
+}
+
 using JobCall = void (*)(JobService&, const Call&, JobId);
 
 // A handler of a call that names a job.
@@ -205,6 +210,7 @@ void AddTrainRoutes(ServerCore& core, std::vector<Route>& routes) {
        {Method::kPost, job + "/cancel", OfJob(c, Control<&JobService::Cancel>)},
        {Method::kPost, job + "/publish", OfJob(c, Control<&JobService::Publish>)},
        {Method::kPost, job + "/rollback", OfJob(c, Control<&JobService::RollBack>)},
+       {Method::kGet, job + "/model", OfJob(c, Model)},
        {Method::kGet, job + "/logs", OfJob(c, Logs)},
        {Method::kGet, job + "/events",
         OfJob(c, [](JobService& jobs, const Call& call, JobId id) { Events(jobs, call, id); })},

@@ -7,8 +7,8 @@
 #include "server/http/exchange.h"
 #include "server/jobs/job_service.h"
 
-// Answers that grow as a job does. They are written by the jobs thread, a piece at a time, and wait while the client
-// does not read; no thread waits for a client.
+// Answers that grow as a job does, or are large. They are written by the jobs thread, a piece at a time, and wait while
+// the client does not read; no thread waits for a client.
 
 namespace tandem::rest {
 
@@ -28,5 +28,8 @@ struct EventRequest {
 
 // Server-sent events.
 void StreamEvents(jobs::JobService& jobs, const EventRequest& request, std::shared_ptr<http::Exchange> exchange);
+
+// The trained model, as an ONNX file; kConflict unless the job has succeeded. It is read as the client takes it.
+void StreamModel(jobs::JobService& jobs, jobs::JobId job, std::shared_ptr<http::Exchange> exchange);
 
 }  // namespace tandem::rest

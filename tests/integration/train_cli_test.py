@@ -58,8 +58,37 @@ class TrainCli(TrainingTest):
         self.assertEqual([str(number) for number, _, _ in self.events(1)], [event["id"] for event in events])
         self.assertIn("served as before", self.train("rollback", 1).stdout)
         self.assertIn("published as version", self.train("publish", 1).stdout)
+        file = self.folder / "result.onnx"
+        self.assertIn(f"{len(self.result(1))} bytes", self.train("fetch", 1, "-o", file).stderr)
+        self.assertEqual(self.result(1), file.read_bytes())
         self.train("delete", 1)
         self.assertIn("no job", self.train("show", 1, code=1).stderr)
+
+    def test_model_data_and_epochs_are_enough(self):
+        done = self.train("submit", "--model", "digits", "--data", "train.npz", "--epochs", 3)
+        self.assertEqual("job 1 (digits) is queued\n", done.stdout)
+        done = self.wait(1, "succeeded")
+        # 1000 examples, 32 at a time.
+        self.assertEqual((96, 96), (done["progress"]["step"], done["progress"]["total_steps"]))
+        loss = self.call("GET", "/jobs/1/metrics")["loss"]["values"]
+        self.assertLess(loss[-1], loss[0])
+
+    def test_a_model_that_cannot_be_fetched_leaves_the_file_alone(self):
+        self.submit(**LONG)
+        file = self.folder / "mine.onnx"
+        file.write_text("mine")
+        self.assertIn("only one that has succeeded", self.train("fetch", 1, "-o", file, code=1).stderr)
+        self.assertIn("no job", self.train("fetch", 2, "-o", file, code=1).stderr)
+        self.assertEqual("mine", file.read_text())
+        self.train("cancel", 1)
+        self.wait(self.submit(steps=1, epochs=None)["id"], "succeeded")
+        for place in (self.folder, self.folder / "nowhere" / "x.onnx", "/dev/full"):
+            self.assertIn(f"'{place}' cannot be written", self.train("fetch", 2, "-o", place, code=1).stderr)
+        done = subprocess.run(self.command("fetch", 2, "-o", "/dev/stdout"), capture_output=True, timeout=PATIENCE)
+        self.assertEqual(self.result(2), done.stdout)
+        subprocess.run(self.command("fetch", 2), check=True, capture_output=True, timeout=PATIENCE, cwd=self.folder)
+        self.assertEqual(self.result(2), (self.folder / "job-2.onnx").read_bytes())
+        self.assertEqual([], [one.name for one in self.folder.iterdir() if "onnx." in one.name])
 
     def test_flags_override_the_file_and_a_key_makes_it_one_job(self):
         file = self.folder / "job.json"

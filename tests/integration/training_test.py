@@ -1,4 +1,5 @@
 """Training jobs through the real API, with real trainers: learn, publish, control, refuse."""
+import http.client
 import os
 import pathlib
 import threading
@@ -7,7 +8,7 @@ import time
 import numpy as np
 
 import models
-from tandem_server import until
+from tandem_server import PATIENCE, SANITIZED, until
 from training_jobs import TrainingTest, examples, job
 
 
@@ -147,6 +148,71 @@ class Training(TrainingTest):
         self.assertEqual(self.call("GET", "/jobs?state=running,failed")["jobs"], [])
         for query in ("limit=0", "limit=x", "state=happy", "color=red", "before=-1", "limit=1&limit=2"):
             self.assertIn(query.split("=")[0], str(self.call("GET", f"/jobs?{query}", status=400)))
+
+
+class TrainedModel(TrainingTest):
+    """The call that gives the trained model."""
+    def finished(self):
+        submitted = self.submit(steps=3, epochs=None, evaluation=None)
+        self.wait(submitted["id"], "succeeded")
+        return submitted["id"], self.state / "jobs" / str(submitted["id"]) / "model.onnx"
+
+    def test_is_the_file_that_would_be_published(self):
+        self.serve()
+        job_id, _ = self.finished()
+        answer = self.server.call("GET", f"/v2/train/jobs/{job_id}/model")
+        self.assertEqual(answer.status, 200)
+        self.assertEqual(answer.headers["Content-Type"], "application/octet-stream")
+        self.assertEqual(answer.headers["Content-Disposition"], f'attachment; filename="job-{job_id}.onnx"')
+        self.assertEqual(answer.body, self.result(job_id))
+        self.call("POST", f"/jobs/{job_id}/publish")
+        self.assertEqual((self.repository / "digits/2/model.onnx").read_bytes(), answer.body)
+        head = self.server.call("HEAD", f"/v2/train/jobs/{job_id}/model")
+        self.assertEqual((head.status, head.body), (200, b""))
+
+    def test_is_not_there_before_the_job_has_succeeded(self):
+        self.serve()
+        submitted = self.submit(epochs=None, steps=10_000_000, evaluation=None)
+        self.wait_step(submitted["id"], 1)
+        self.assertIn("running", self.call("GET", f"/jobs/{submitted['id']}/model", status=409)["error"])
+        self.call("POST", f"/jobs/{submitted['id']}/cancel")
+        self.assertIn("cancelled", self.call("GET", f"/jobs/{submitted['id']}/model", status=409)["error"])
+        self.call("GET", "/jobs/99/model", status=404)
+        self.assertIn("form", self.call("GET", f"/jobs/{submitted['id']}/model?form=onnx", status=400)["error"])
+
+    def ask(self, job_id):
+        """The answer, none of which is read yet."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.http_port, timeout=PATIENCE)
+        self.addCleanup(connection.close)
+        connection.request("GET", f"/v2/train/jobs/{job_id}/model")
+        return connection.getresponse()
+
+    def test_is_read_from_the_disk_only_as_fast_as_the_client_takes_it(self):
+        self.serve()
+        job_id, file = self.finished()
+        content = np.random.default_rng(1).bytes(64 << 20)
+        file.write_bytes(content)
+        before = self.server.resident_bytes()
+        waiting = [self.ask(job_id) for _ in range(4)]
+        first = [answer.read(1 << 20) for answer in waiting]
+        self.server.wait_idle()
+        if not SANITIZED:
+            self.assertLess(self.server.resident_bytes() - before, 32 << 20)
+        self.assertEqual(first, [content[:1 << 20]] * 4)
+        self.assertEqual(self.server.call("GET", "/v2/health/ready").status, 200)
+        self.assertTrue(waiting[0].read() == content[1 << 20:])
+
+    def test_that_ends_too_early_is_no_whole_answer(self):
+        self.serve()
+        job_id, file = self.finished()
+        file.write_bytes(bytes(40 << 20))
+        answer = self.ask(job_id)
+        answer.read(1 << 20)
+        os.truncate(file, 1 << 20)
+        with self.assertRaises(http.client.HTTPException):
+            answer.read()
+        file.unlink()
+        self.assertIn("cannot be opened", self.call("GET", f"/jobs/{job_id}/model", status=500)["error"])
 
 
 class BadJobs(TrainingTest):

@@ -23,8 +23,9 @@ enum class PictureFormat { kJpeg, kPng, kOther };
 // By how the file begins.
 [[nodiscard]] PictureFormat FormatOf(std::string_view file);
 
-// Decodes a JPEG or PNG file to 1 or 3 channels. Colours become grey by ITU-R 601 luma; an alpha channel is dropped. A
-// file that is corrupt or cut off, or has more than `max_pixels`, is an error; `name` stands for it. Thread-safe.
+// Decodes a JPEG or PNG file to 1 or 3 channels, as PIL does. Colours become grey by ITU-R 601 luma; an alpha channel
+// is dropped; of 16 bits the upper 8 count; colour spaces, gamma and orientation are passed over. A file that is
+// corrupt or cut off, or has more than `max_pixels`, is an error; `name` stands for it. Thread-safe.
 [[nodiscard]] Result<Picture> DecodePicture(std::string_view file, int channels, std::int64_t max_pixels,
                                             const std::string& name);
 

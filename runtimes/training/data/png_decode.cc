@@ -1,4 +1,7 @@
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <png.h>
@@ -32,9 +35,43 @@ Picture WithoutAlpha(const Picture& picture) {
   return opaque;
 }
 
+constexpr std::size_t kSignature = 8;
+// Length, kind and checksum, around the content.
+constexpr std::size_t kAroundAChunk = 12;
+
+// A chunk that says what the pixels are, and not what to think of them. Colour spaces are among the others: the library
+// would compute other values by them.
+bool IsNeeded(std::string_view kind) {
+  return (kind[0] >= 'A' && kind[0] <= 'Z') || kind == "tRNS";
+}
+
+// The file without chunks that are not needed; nullopt when it has none of these. What is malformed stays as it is, for
+// the library to complain about.
+std::optional<std::string> OnlyPixels(std::string_view file) {
+  std::optional<std::string> kept;
+  std::size_t at = kSignature;
+  while (file.size() - at >= kAroundAChunk) {
+    std::uint64_t size = kAroundAChunk;
+    for (int i = 0; i < 4; ++i) size += std::uint64_t{static_cast<unsigned char>(file[at + i])} << (24 - 8 * i);
+    if (size > file.size() - at) break;
+    const std::string_view chunk = file.substr(at, size);
+    const bool needed = IsNeeded(chunk.substr(4, 4));
+    if (!needed && !kept) {
+      kept.emplace(file.substr(0, at));
+      kept->reserve(file.size());
+    }
+    if (needed && kept) *kept += chunk;
+    at += size;
+  }
+  if (kept) *kept += file.substr(at);
+  return kept;
+}
+
 }  // namespace
 
 Result<Picture> DecodePng(std::string_view file, int /*channels*/, std::int64_t max_pixels, const std::string& name) {
+  const std::optional<std::string> kept = file.size() > kSignature ? OnlyPixels(file) : std::nullopt;
+  if (kept) file = *kept;
   Reader reader;
   png_image& image = reader.image();
   if (png_image_begin_read_from_memory(&image, file.data(), file.size()) == 0) {

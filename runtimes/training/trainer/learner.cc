@@ -12,6 +12,7 @@
 #include "runtimes/training/graph/free_batch.h"
 #include "runtimes/training/graph/fuse_nodes.h"
 #include "runtimes/training/graph/model_file.h"
+#include "runtimes/training/graph/own_statistics.h"
 #include "runtimes/training/graph/replace_head.h"
 
 namespace tandem::training {
@@ -23,6 +24,7 @@ constexpr std::string_view kOptimizerPrefix = "optimizer/";
 
 Result<onnx::ModelProto> LoadForJob(const TrainingJob& job, const std::filesystem::path& file) {
   TANDEM_ASSIGN(onnx::ModelProto model, LoadModel(file));
+  GiveStatisticsTheirOwn(*model.mutable_graph());
   if (job.replace_head) TANDEM_TRY(ReplaceHead(*job.replace_head, job.seed, model));
   return model;
 }

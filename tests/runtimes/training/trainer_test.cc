@@ -121,6 +121,43 @@ TEST_F(TrainerTest, FrozenWeightsStayAsTheyAre) {
   EXPECT_EQ(changed, (std::set<std::string>{"w2", "b1", "b2"}));
 }
 
+// As PyTorch exports a new module: what is equal is one.
+onnx::ModelProto NetworkThatSharesStatistics() {
+  return ModelBuilder()
+      .Input("x", {-1, 4})
+      .Output("y", {-1, 3})
+      .Weight("scale", at::ones({4}))
+      .Weight("shift", at::zeros({4}))
+      .Weight("w", at::eye(4).narrow(1, 0, 3).contiguous())
+      .Node("Identity", {"scale"}, {"variance"})
+      .Node("Identity", {"shift"}, {"mean"})
+      .Node("BatchNormalization", {"x", "scale", "shift", "mean", "variance"}, {"n"})
+      .Node("MatMul", {"n", "w"}, {"y"})
+      .model();
+}
+
+TEST_F(TrainerTest, StatisticsThatAreSharedWithWeightsBecomeTheirOwn) {
+  ASSERT_TRUE(SaveModel(NetworkThatSharesStatistics(), folder_ / "model.onnx"));
+  TrainingJob job = Job();
+  job.evaluation = {};  // Else the best is kept, which may be what it began with.
+  job.epochs = 0;
+  job.steps = 25;
+  Notes notes;
+  auto end = Run(job, notes);
+  ASSERT_TRUE(end) << end.error().message;
+  auto weights = Weights();
+  EXPECT_FALSE(at::allclose(weights.at("scale"), at::ones({4})));
+  EXPECT_TRUE(at::equal(weights.at("variance"), at::ones({4})));
+  EXPECT_TRUE(at::equal(weights.at("mean"), at::zeros({4})));
+  ForgetJob();
+  job.update_batch_norm = true;
+  end = Run(job, notes);
+  ASSERT_TRUE(end) << end.error().message;
+  weights = Weights();
+  EXPECT_TRUE((weights.at("variance") < 0.5).all().item<bool>()) << "as the data has it, " << weights.at("variance");
+  EXPECT_FALSE(at::allclose(weights.at("scale"), weights.at("variance"), 0.1, 0.1));
+}
+
 TEST_F(TrainerTest, AnInterruptedRunEndsAsIfNothingHadHappened) {
   Notes whole;
   ASSERT_TRUE(Run(Job(), whole));
