@@ -65,11 +65,12 @@ onnx::TensorProto* FindInitializer(const std::string& name, onnx::GraphProto& gr
   return found == graph.mutable_initializer()->end() ? nullptr : &*found;
 }
 
-// Takes out the node that fills `name` with a constant. False when there is none.
+// Takes out the node that fills `name` with a constant, or hands a weight on under that name. False when there is none.
 bool RemoveFill(const std::string& name, onnx::GraphProto& graph) {
   for (int i = 0; i < graph.node_size(); ++i) {
     const auto& node = graph.node(i);
-    if (node.op_type() != "ConstantOfShape" || node.output_size() != 1 || node.output(0) != name) continue;
+    const bool fills = node.op_type() == "ConstantOfShape" || node.op_type() == "Identity";
+    if (!fills || node.output_size() != 1 || node.output(0) != name) continue;
     graph.mutable_node()->DeleteSubrange(i, 1);
     return true;
   }

@@ -10,6 +10,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include "runtimes/training/graph/fuse_nodes.h"
+#include "runtimes/training/graph/graph_search.h"
 #include "runtimes/training/graph/program.h"
 #include "runtimes/training/ops/tensor_proto.h"
 
@@ -64,6 +65,25 @@ Result<ProgramInput> ReadInput(const onnx::ValueInfoProto& info) {
 
 }  // namespace
 
+// Inputs of a node that are never learnt: from the first to before the second.
+struct FixedInputs {
+  int first = 0;
+  int end = 0;
+};
+
+bool IsIdentity(const onnx::NodeProto& node) {
+  return node.op_type() == "Identity" && node.input_size() == 1;
+}
+
+FixedInputs FixedInputsOf(const onnx::NodeProto& node) {
+  const std::string& op = node.op_type();
+  if (op == "BatchNormalization") return {.first = 3, .end = std::min(node.input_size(), 5)};  // Running statistics.
+  if (op == "NegativeLogLikelihoodLoss" || op == "SoftmaxCrossEntropyLoss") {
+    return {.first = 2, .end = std::min(node.input_size(), 3)};  // Weights of the classes.
+  }
+  return {};
+}
+
 class ProgramBuilder {
  public:
   ProgramBuilder(const onnx::ModelProto& model, const OpTable& ops) : graph_(model.graph()), model_(model), ops_(ops) {}
@@ -73,6 +93,7 @@ class ProgramBuilder {
  private:
   Status AddInitializers();
   Status AddInputs();
+  void FindFixed();
   void FindNeeded(const std::vector<std::string>& wanted);
   Status AddNode(const onnx::NodeProto& node);
   Status Fold(const onnx::NodeProto& node, Program::Step& step);
@@ -94,6 +115,10 @@ class ProgramBuilder {
   std::unordered_map<std::string, at::Tensor> constants_;
   std::set<std::string, std::less<>> weights_;  // Constants that may be learnt: initializers, and fills in their place.
   std::set<std::string, std::less<>> statistics_;  // Means and variances of batch normalisation.
+  std::set<std::string, std::less<>> fixed_;       // What is never learnt: those, and weights of classes.
+  // Exporters keep equal tensors once and hand them out through Identity nodes. What is never learnt is parted from
+  // those that are: the value is a tensor of its own, made from that initializer.
+  std::unordered_map<std::string, std::string> parted_;
   std::set<const onnx::NodeProto*> needed_;
 };
 
@@ -122,6 +147,30 @@ Status ProgramBuilder::AddInputs() {
   return {};
 }
 
+void ProgramBuilder::FindFixed() {
+  for (const auto& node : graph_.node()) {
+    const FixedInputs inputs = FixedInputsOf(node);
+    for (int i = inputs.first; i < inputs.end; ++i) {
+      const std::string& name = node.input(i);
+      if (name.empty()) continue;
+      fixed_.insert(name);
+      if (node.op_type() == "BatchNormalization") statistics_.insert(name);
+      std::string root = name;
+      const onnx::NodeProto* maker = MakerOf(graph_, root);
+      for (int hops = 0; maker != nullptr && IsIdentity(*maker) && hops < graph_.node_size(); ++hops) {
+        root = maker->input(0);
+        maker = MakerOf(graph_, root);
+      }
+      if (root == name) continue;
+      if (weights_.contains(root)) {
+        parted_.emplace(name, root);
+      } else {
+        fixed_.insert(root);
+      }
+    }
+  }
+}
+
 // From the wanted values back. Nodes of a graph stand after what they read, so one pass is enough.
 void ProgramBuilder::FindNeeded(const std::vector<std::string>& wanted) {
   std::set<std::string, std::less<>> values(wanted.begin(), wanted.end());
@@ -129,6 +178,7 @@ void ProgramBuilder::FindNeeded(const std::vector<std::string>& wanted) {
     const onnx::NodeProto& node = graph_.node(i);
     if (std::ranges::none_of(node.output(), [&](const auto& name) { return values.contains(name); })) continue;
     needed_.insert(&node);
+    if (node.output_size() == 1 && parted_.contains(node.output(0))) continue;
     values.insert(node.input().begin(), node.input().end());
   }
 }
@@ -155,6 +205,13 @@ Status ProgramBuilder::Fold(const onnx::NodeProto& node, Program::Step& step) {
 }
 
 Status ProgramBuilder::AddNode(const onnx::NodeProto& node) {
+  if (const auto part = node.output_size() == 1 ? parted_.find(node.output(0)) : parted_.end(); part != parted_.end()) {
+    if (!constants_.emplace(part->first, constants_.at(part->second).clone()).second) {
+      return Invalid("{} makes '{}', which is there already", Label(node), part->first);
+    }
+    weights_.insert(part->first);
+    return {};
+  }
   const std::string label = Label(node);
   auto kernel = node.domain() == kFusedDomain ? FusedKernel(node) : ops_.Make(node, opset_);
   if (!kernel) return Fail(kernel.error().code, "{}: {}", label, kernel.error().message);
@@ -178,9 +235,6 @@ Status ProgramBuilder::AddNode(const onnx::NodeProto& node) {
     }
     step.outputs.push_back(name.empty() ? -1 : SlotOf(name));
   }
-  if (node.op_type() == "BatchNormalization") {
-    for (int i = 3; i < std::min(node.input_size(), 5); ++i) statistics_.insert(node.input(i));
-  }
   if (constant) return Fold(node, step);
   program_->steps_.push_back(std::move(step));
   return {};
@@ -188,7 +242,7 @@ Status ProgramBuilder::AddNode(const onnx::NodeProto& node) {
 
 // What the steps read of the constants; values that only folding needed are let go.
 void ProgramBuilder::NoteWeights() {
-  std::set<int> read;
+  std::multiset<int> read;
   for (const auto& step : program_->steps_) read.insert(step.inputs.begin(), step.inputs.end());
   read.insert(program_->wanted_.begin(), program_->wanted_.end());
   for (const auto& [name, tensor] : constants_) {
@@ -196,8 +250,11 @@ void ProgramBuilder::NoteWeights() {
     if (slot == slots_.end() || !read.contains(slot->second)) continue;
     program_->constants_.emplace_back(slot->second, tensor);
     if (!weights_.contains(name)) continue;
-    const bool trainable = !statistics_.contains(name) && tensor.numel() > 0 && tensor.dim() > 0;
-    program_->weights_.emplace(name, Weight{.tensor = tensor, .trainable = trainable});
+    program_->weights_.emplace(name,
+                               Weight{.tensor = tensor,
+                                      .trainable = !fixed_.contains(name) && tensor.numel() > 0 && tensor.dim() > 0,
+                                      .statistic = statistics_.contains(name),
+                                      .shared = read.count(slot->second) > 1});
   }
 }
 
@@ -221,6 +278,7 @@ Result<std::unique_ptr<Program>> ProgramBuilder::Build(const std::vector<std::st
   program_.reset(new Program());
   TANDEM_TRY(AddInitializers());
   TANDEM_TRY(AddInputs());
+  FindFixed();
   FindNeeded(wanted);
   const at::NoGradGuard no_gradients;
   for (const auto& node : graph_.node()) {

@@ -115,7 +115,14 @@ Status Learner::ChooseParameters() {
       weight.tensor.set_requires_grad(true);
       parameters_.emplace(name, weight.tensor);
     }
-    if (chosen || (job_.update_batch_norm && !weight.trainable)) changing_.emplace(name, weight.tensor);
+    const bool updated = job_.update_batch_norm && weight.statistic;
+    if (updated && weight.shared) {
+      return Fail(ErrorCode::kUnsupported,
+                  "/update_batch_norm: '{}' is the running statistic of several places at once and cannot follow each; "
+                  "leave it false, or export the model with a tensor for each",
+                  name);
+    }
+    if (chosen || updated) changing_.emplace(name, weight.tensor);
   }
   if (!unused.empty()) return Invalid("/trainable: no weight of the model is like '{}'", *unused.begin());
   if (parameters_.empty()) return Invalid("the model has no weight that could be trained");
