@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <format>
 #include <fstream>
 #include <system_error>
+
+#include <fcntl.h>
+#include <unistd.h>
 
 #include "api/wire/proto/model_config.pb.h"
 #include "server/jobs/succession_check.h"
@@ -30,7 +34,17 @@ fs::path Aside(const fs::path& folder) {
   return folder.parent_path() / std::format(".{}.partial", folder.filename().string());
 }
 
-// Copies beside its place and renames, so that nobody finds half of it. False when the place is taken.
+// Has a file or a folder written to the disk.
+std::error_code Flush(const fs::path& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const bool flushed = fd >= 0 && ::fsync(fd) == 0;
+  const std::error_code error = flushed ? std::error_code() : std::error_code(errno, std::generic_category());
+  if (fd >= 0) ::close(fd);
+  return error;
+}
+
+// Copies beside its place and renames, so that nobody finds half of it, also after the power was lost. False when the
+// place is taken.
 Result<bool> PlaceVersion(const fs::path& file, const fs::path& folder) {
   const fs::path aside = Aside(folder);
   std::error_code ec;
@@ -38,8 +52,13 @@ Result<bool> PlaceVersion(const fs::path& file, const fs::path& folder) {
   fs::remove_all(aside, ec);
   fs::create_directory(aside, ec);
   if (!ec) fs::copy_file(file, aside / "model.onnx", ec);
+  if (!ec) ec = Flush(aside / "model.onnx");
+  if (!ec) ec = Flush(aside);
   if (!ec) fs::rename(aside, folder, ec);
-  if (!ec) return true;
+  if (!ec) {
+    (void)Flush(folder.parent_path());  // It is there; whether it outlasts the power does not undo that.
+    return true;
+  }
   const std::error_code failed = ec;
   fs::remove_all(aside, ec);
   if (failed == std::errc::directory_not_empty || failed == std::errc::file_exists) return false;

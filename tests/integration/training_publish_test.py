@@ -104,6 +104,35 @@ class Publishing(PublishTest):
             self.assertEqual((self.repository / "digits" / version / "model.onnx").read_bytes(), self.result(job_id))
         self.assertEqual(sorted(path.name for path in (self.repository / "digits").iterdir()), ["1", "2", "3"])
 
+    def test_a_job_is_published_once_however_often_it_is_asked_for(self):
+        self.serve()
+        job_id = self.submit(**SHORT)["id"]
+        self.wait(job_id, "succeeded")
+        statuses = []
+
+        def publish():
+            statuses.append(self.server.call("POST", f"/v2/train/jobs/{job_id}/publish").status)
+
+        asking = [threading.Thread(target=publish) for _ in range(4)]
+        for thread in asking:
+            thread.start()
+        for thread in asking:
+            thread.join()
+        self.assertEqual(sorted(statuses), [200, 409, 409, 409])
+        self.assertEqual(sorted(path.name for path in (self.repository / "digits").iterdir()), ["1", "2"])
+
+    def test_a_version_stays_when_the_one_before_cannot_be_served(self):
+        self.serve()
+        job_id = self.submit(publish="on_success", **SHORT)["id"]
+        self.wait_published(job_id)
+        (self.repository / "digits" / "1" / "model.onnx").write_bytes(b"no model")
+        with self.asking():
+            error = self.call("POST", f"/jobs/{job_id}/rollback", status=409)["error"]
+        self.assertIn("version 2 of 'digits' stays", error)
+        self.assertEqual(self.versions("digits"), ["2"])
+        self.assertEqual((self.repository / "digits" / "2" / "model.onnx").read_bytes(), self.result(job_id))
+        self.assertEqual(self.show(job_id)["published_version"], "2")
+
     def test_better_means_better_than_what_is_served_by_then(self):
         self.serve()
         good = self.submit(publish="if_better")["id"]

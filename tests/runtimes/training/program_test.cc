@@ -105,7 +105,7 @@ TEST(Program, StatisticsBehindIdentityNodesAreTensorsOfTheirOwn) {
   EXPECT_EQ(trainable, (std::vector<std::string>{"scale", "zeros"}));
   EXPECT_EQ(statistics, (std::vector<std::string>{"mean1", "mean2", "variance1", "variance2"}));
 
-  CountingGate gate;
+  OpenGate gate;
   const at::Tensor x = at::arange(8, at::kFloat).reshape({4, 2});
   const RunMode mode{.training = true, .update_batch_norm = true};
   ASSERT_TRUE((*program)->Run(mode, std::vector{x}, gate));
