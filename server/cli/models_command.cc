@@ -38,17 +38,33 @@ Status CheckIndex(const Json::Value& index) {
     for (const char* key : {"name", "version", "state", "reason"}) {
       if (entry.isMember(key) && !entry[key].isString()) return std::unexpected(NotUnderstood());
     }
+    if (entry.isMember("parameters") && !entry["parameters"].isObject()) return std::unexpected(NotUnderstood());
   }
   return {};
 }
 
+// "job 7" for a version that a training job has published.
+std::string OriginText(const Json::Value& entry) {
+  const Json::Value& job = entry["parameters"]["tandem.job"];
+  return job.isString() ? "job " + job.asString() : "-";
+}
+
 void PrintIndex(const Json::Value& index) {
-  std::size_t width = 5;
-  for (const Json::Value& entry : index) width = std::max(width, TextOf(entry, "name").size());
-  std::printf("%-*s  %7s  %-11s  %s\n", static_cast<int>(width), "MODEL", "VERSION", "STATE", "REASON");
+  std::size_t name = 5;
+  std::size_t origin = 4;
   for (const Json::Value& entry : index) {
-    std::printf("%-*s  %7s  %-11s  %s\n", static_cast<int>(width), TextOf(entry, "name").c_str(),
-                TextOf(entry, "version", "-").c_str(), TextOf(entry, "state").c_str(), TextOf(entry, "reason").c_str());
+    name = std::max(name, TextOf(entry, "name").size());
+    origin = std::max(origin, OriginText(entry).size());
+  }
+  const auto print = [&](const std::string& model, const std::string& version, const std::string& state,
+                         const std::string& from, const std::string& reason) {
+    std::printf("%-*s  %7s  %-11s  %-*s  %s\n", static_cast<int>(name), model.c_str(), version.c_str(), state.c_str(),
+                static_cast<int>(origin), from.c_str(), reason.c_str());
+  };
+  print("MODEL", "VERSION", "STATE", "FROM", "REASON");
+  for (const Json::Value& entry : index) {
+    print(TextOf(entry, "name"), TextOf(entry, "version", "-"), TextOf(entry, "state"), OriginText(entry),
+          TextOf(entry, "reason"));
   }
 }
 

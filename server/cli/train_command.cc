@@ -32,6 +32,7 @@ struct TrainOptions {
   ClientOptions client;
   std::int64_t job = 0;  // 0: none was named.
   std::string states;
+  std::string owner;
   int limit = 50;
   std::int64_t before = 0;
   std::string plot;
@@ -64,6 +65,7 @@ Result<int> Show(const Json::Value& answer, bool json, Result<std::string> (*for
 Result<int> List(ApiClient& client, const TrainOptions& options) {
   std::string path = std::format("/v2/train/jobs?limit={}", options.limit);
   if (!options.states.empty()) path += "&state=" + loadgen::PathSegment(options.states);
+  if (!options.owner.empty()) path += "&owner=" + loadgen::PathSegment(options.owner);
   if (options.before > 0) path += std::format("&before={}", options.before);
   TANDEM_ASSIGN(const Json::Value page, client.Get(path));
   TANDEM_ASSIGN(const int done, Show(page, options.json, JobTable));
@@ -214,6 +216,7 @@ void AddListings(CLI::App& train, int& exit_code) {
           "  tandem train list\n  tandem train list --state running,queued --limit 10 --json", Names::kNoJob, List);
   list.command->add_option("--state", list.options->states,
                            "Only these: queued, admitted, running, paused, succeeded, failed, cancelled");
+  list.command->add_option("--owner", list.options->owner, "Only those that the token of this name submitted");
   list.command->add_option("--limit", list.options->limit, "At most so many")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();

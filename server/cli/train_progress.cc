@@ -66,6 +66,7 @@ Result<JobView> ReadJobView(const Json::Value& json) {
   const Json::Value& progress = json["progress"];
   return JobView{.id = json["id"].asInt64(),
                  .name = TextIn(json, "name"),
+                 .owner = TextIn(json, "owner"),
                  .state = json["state"].asString(),
                  .reason = TextIn(json, "reason"),
                  .model = TextIn(json, "model"),

@@ -21,6 +21,7 @@ namespace tandem::cli {
 struct JobView {
   std::int64_t id = 0;
   std::string name;
+  std::string owner;
   std::string state;
   std::string reason;
   std::string model;

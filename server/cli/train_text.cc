@@ -89,12 +89,13 @@ std::string ProblemLines(const std::vector<JsonMistake>& problems) {
 
 Result<std::string> JobTable(const Json::Value& page) {
   if (!page.isObject() || !page["jobs"].isArray()) return NotUnderstood("a list of training jobs");
-  TableRows rows = {{"JOB", "NAME", "STATE", "MODEL", "STEP", "LOSS", "METRIC", "PUBLISHED", "CREATED"}};
+  TableRows rows = {{"JOB", "NAME", "OWNER", "STATE", "MODEL", "STEP", "LOSS", "METRIC", "PUBLISHED", "CREATED"}};
   for (const Json::Value& json : page["jobs"]) {
     TANDEM_ASSIGN(const JobView job, ReadJobView(json));
     const std::string model = job.model_version.empty() ? job.model : job.model + ":" + job.model_version;
-    rows.push_back({std::to_string(job.id), job.name, job.state, model, StepCell(job), NumberText(job.loss),
-                    MetricCell(job), OrDash(job.published_version), job.created_at.substr(0, 19)});
+    rows.push_back({std::to_string(job.id), job.name, OrDash(job.owner), job.state, model, StepCell(job),
+                    NumberText(job.loss), MetricCell(job), OrDash(job.published_version),
+                    job.created_at.substr(0, 19)});
   }
   return PlainTable(rows);
 }
@@ -106,6 +107,7 @@ Result<std::string> JobText(const Json::Value& json) {
     if (!value.empty()) text += std::format("  {:<12} {}\n", name, value);
   };
   fact("reason", PrintableLines(job.reason));
+  fact("owner", job.owner);
   fact("model", job.model_version.empty() ? job.model : std::format("{} version {}", job.model, job.model_version));
   fact("step", StepCell(job) + (job.epoch > 0 ? std::format(" (epoch {})", job.epoch) : ""));
   if (job.loss) fact("loss", NumberText(job.loss));

@@ -20,6 +20,8 @@ struct JobFolder {
   [[nodiscard]] std::filesystem::path source_model() const { return source() / "model.onnx"; }
   [[nodiscard]] std::filesystem::path run_file() const { return path / "run.json"; }
   [[nodiscard]] std::filesystem::path result() const { return path / "model.onnx"; }
+  // Of the run that measures what is served by this job's evaluation.
+  [[nodiscard]] std::filesystem::path measuring() const { return path / "measuring"; }
 
   // Copies the model and whatever lies beside it, unless that was done before. All or nothing.
   [[nodiscard]] Status TakeModel(const std::filesystem::path& model) const;

@@ -28,9 +28,9 @@ struct JobProgress {
 
 struct NewJob {
   std::string name;
-  std::string owner;            // Who submitted it.
-  std::string idempotency_key;  // Empty: none.
-  std::string spec;             // The job's canonical JSON.
+  std::string owner = "default";  // The name of the token that submitted it.
+  std::string idempotency_key;    // Empty: none.
+  std::string spec;               // The job's canonical JSON.
   std::string model;
   std::string model_version;  // Empty: told when it is admitted.
   int priority = 0;
@@ -55,6 +55,7 @@ struct JobRecord {
   std::optional<std::int64_t> next_attempt_at;
   std::string reason;  // Of its state, in words: why it failed, why it is tried again.
   std::string published_version;
+  bool publish_due = false;  // It has succeeded, is to be published by itself, and that was not tried to its end yet.
 };
 
 // What a transition changes besides the state; what is not given stays.
@@ -63,11 +64,13 @@ struct TransitionFields {
   std::optional<std::string> model_version;
   std::optional<std::int64_t> next_attempt_at;  // Only with kRetry and kRequeue; each other action forgets it.
   std::optional<JobProgress> progress;
+  bool publish_due = false;  // Only with kSucceed.
 };
 
 struct JobQuery {
   std::vector<JobState> states;      // Empty: all.
   std::optional<std::string> owner;  // Else all.
+  bool publish_due = false;          // Only those.
   JobId before = 0;                  // Only jobs that are older than this one; 0: from the newest on.
   int limit = 50;                    // 1 to kMaxPage.
 

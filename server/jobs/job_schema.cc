@@ -75,6 +75,11 @@ CREATE TABLE checkpoints (
 ) STRICT, WITHOUT ROWID;
 )sql";
 
+constexpr const char* kVersion2 = R"sql(
+ALTER TABLE jobs ADD COLUMN publish_due INTEGER NOT NULL DEFAULT 0;
+UPDATE jobs SET owner = 'default' WHERE owner = '';
+)sql";
+
 // The version of the database; 0 for an empty one. Fails for what is not ours.
 Result<std::int64_t> VersionOf(Database& database) {
   TANDEM_ASSIGN(const std::int64_t tables, database.WholeOf("SELECT count(*) FROM sqlite_schema"));
@@ -89,7 +94,7 @@ Result<std::int64_t> VersionOf(Database& database) {
 }  // namespace
 
 std::span<const std::string> JobMigrations() {
-  static const std::array<std::string, 1> migrations = {kVersion1};
+  static const std::array<std::string, 2> migrations = {kVersion1, kVersion2};
   return migrations;
 }
 

@@ -25,11 +25,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Whether the best evaluation is better than the one before the first step.
-bool IsBetter(const TrainingJob& job, const EndEvent& end) {
-  if (!end.baseline || !end.best) return false;
-  return HasAccuracy(job.loss.kind) ? *end.best > *end.baseline : *end.best < *end.baseline;
-}
 
 Result<LogPiece> ReadLog(const JobFolder& folder, std::uint64_t offset, bool job_ended) {
   LogPiece piece{.text = {}, .next = offset, .ended = job_ended};
@@ -48,16 +43,16 @@ Result<LogPiece> ReadLog(const JobFolder& folder, std::uint64_t offset, bool job
 
 }  // namespace
 
-JobService::JobService(JobOptions options, repository::ModelRepository& repository, repository::SessionFactory& factory,
-                       const Clock& clock)
+JobService::JobService(JobOptions options, repository::ModelRepository& repository, const Clock& clock)
     : options_(std::move(options)),
       repository_(repository),
       clock_(clock),
-      publisher_(repository, factory, options_.repositories) {}
+      publisher_(repository, options_.repositories),
+      metrics_(clock) {}
 
 Result<std::unique_ptr<JobService>> JobService::Start(JobOptions options, repository::ModelRepository& repository,
-                                                      repository::SessionFactory& factory, const Clock& clock) {
-  std::unique_ptr<JobService> service(new JobService(std::move(options), repository, factory, clock));
+                                                      const Clock& clock) {
+  std::unique_ptr<JobService> service(new JobService(std::move(options), repository, clock));
   std::error_code ec;
   fs::create_directories(service->options_.state / "jobs", ec);
   if (ec) return Invalid("--state '{}' cannot be made: {}", service->options_.state.string(), ec.message());
@@ -65,17 +60,19 @@ Result<std::unique_ptr<JobService>> JobService::Start(JobOptions options, reposi
   service->wake_fd_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (service->wake_fd_ < 0) return Fail(ErrorCode::kInternal, "no event descriptor for training jobs can be had");
   service->supervisor_ = std::make_unique<Supervisor>(
-      service->options_, *service->store_, clock,
+      service->options_, *service->store_, service->metrics_, clock,
       [owner = service.get()](const JobRecord& record, const TrainingJob& job, const EndEvent& end) {
-        owner->OnSucceeded(record, job, end);
+        owner->PublishDue(record, job, end.baseline);
       });
   TANDEM_TRY(service->supervisor_->Recover());
+  service->CountStates();
   service->publishing_ = std::make_unique<BulkThread>("publish");
   service->thread_ = std::thread([owner = service.get()] { owner->Run(); });
   return service;
 }
 
 JobService::~JobService() {
+  draining_.store(true);
   // What is being published ends first: its last word goes to the jobs thread.
   if (publishing_) publishing_->Stop();
   if (thread_.joinable()) {
@@ -95,14 +92,6 @@ void JobService::Post(Work work) {
   }
   const std::uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = ::write(wake_fd_, &one, sizeof one);
-}
-
-template <typename T, typename Function>
-void JobService::Ask(bool changes, Done<T> done, Function work) {
-  Post([this, changes, done = std::move(done), work = std::move(work)]() mutable {
-    if (changes && draining_.load()) return done(Fail(ErrorCode::kUnavailable, "the server is stopping"));
-    done(work());
-  });
 }
 
 void JobService::RunWork() {
@@ -143,6 +132,7 @@ void JobService::Run() {
       if (ending_) break;
     }
     supervisor_->Turn();
+    CountStates();
     drained_.store(draining_.load() && supervisor_->drained());
     TurnFollowers();
     Wait();
@@ -198,7 +188,9 @@ void JobService::Cancel(JobId id, Done<JobRecord> done) {
 
 void JobService::Delete(JobId id, Done<void> done) {
   Ask<void>(true, std::move(done), [this, id]() -> Status {
+    TANDEM_TRY(CheckNotBusy(id));
     TANDEM_TRY(store_->Delete(id));
+    metrics_.Forget(id);
     std::error_code ec;
     fs::remove_all(JobFolder::Of(options_.state, id).path, ec);
     if (ec) LogWarning("the files of a deleted job are left", {{"job", std::to_string(id)}, {"reason", ec.message()}});
@@ -236,74 +228,6 @@ Result<fs::path> JobService::ModelNow(JobId id) const {
   if (job.state == JobState::kSucceeded) return JobFolder::Of(options_.state, id).result();
   return Fail(ErrorCode::kConflict, "the job is {}; only one that has succeeded has a trained model",
               JobStateName(job.state));
-}
-
-void JobService::PublishNow(JobId id, Done<JobRecord> done) {
-  const auto job = store_->Get(id);
-  if (!job) return done(std::unexpected(job.error()));
-  if (job->state != JobState::kSucceeded) {
-    return done(Fail(ErrorCode::kConflict, "the job is {}; only one that has succeeded can be published",
-                     JobStateName(job->state)));
-  }
-  if (!job->published_version.empty()) {
-    return done(Fail(ErrorCode::kConflict, "the job is published already, as version {}", job->published_version));
-  }
-  publishing_->Do([this, record = *job, done = std::move(done)]() mutable {
-    auto version = publisher_.Publish(record.model, JobFolder::Of(options_.state, record.id).result());
-    Post([this, id = record.id, version = std::move(version), done = std::move(done)]() mutable {
-      if (!version) {
-        (void)store_->AddEvent(id, "publish_failed",
-                               std::format(R"({{"why":{}}})", JsonString(version.error().message)));
-        return done(std::unexpected(version.error()));
-      }
-      if (const Status set = store_->SetPublishedVersion(id, *version); !set) return done(std::unexpected(set.error()));
-      done(store_->Get(id));
-    });
-  });
-}
-
-void JobService::Publish(JobId id, Done<JobRecord> done) {
-  Post([this, id, done = std::move(done)]() mutable {
-    if (draining_.load()) return done(Fail(ErrorCode::kUnavailable, "the server is stopping"));
-    PublishNow(id, std::move(done));
-  });
-}
-
-void JobService::RollBack(JobId id, Done<JobRecord> done) {
-  Post([this, id, done = std::move(done)]() mutable {
-    if (draining_.load()) return done(Fail(ErrorCode::kUnavailable, "the server is stopping"));
-    const auto job = store_->Get(id);
-    if (!job) return done(std::unexpected(job.error()));
-    if (job->published_version.empty()) {
-      return done(Fail(ErrorCode::kConflict, "the job is not published, so there is nothing to roll back"));
-    }
-    publishing_->Do([this, record = *job, done = std::move(done)]() mutable {
-      const fs::path keep = JobFolder::Of(options_.state, record.id).path / "rolled-back";
-      const Status status = publisher_.RollBack(record.model, record.published_version, keep);
-      Post([this, record, status, done = std::move(done)]() mutable {
-        if (!status) return done(std::unexpected(status.error()));
-        if (const Status set = store_->SetPublishedVersion(record.id, ""); !set)
-          return done(std::unexpected(set.error()));
-        done(store_->Get(record.id));
-      });
-    });
-  });
-}
-
-void JobService::OnSucceeded(const JobRecord& record, const TrainingJob& job, const EndEvent& end) {
-  if (job.publish == PublishRule::kNever) return;
-  if (job.publish == PublishRule::kIfBetter && !IsBetter(job, end)) {
-    (void)store_->AddEvent(record.id, "not_published",
-                           R"({"why":"its best evaluation is no better than that of the model it began from"})");
-    return;
-  }
-  PublishNow(record.id, [id = record.id](const Result<JobRecord>& published) {
-    if (published) {
-      LogInfo("job published", {{"job", std::to_string(id)}, {"version", published->published_version}});
-    } else {
-      LogError("a job could not be published", {{"job", std::to_string(id)}, {"reason", published.error().message}});
-    }
-  });
 }
 
 bool JobService::Follow(std::move_only_function<NextTurn()> work) {

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -18,12 +19,13 @@
 #include "api/base/result.h"
 #include "api/base/training_job.h"
 #include "server/core/bulk_thread.h"
+#include "server/jobs/job_metrics.h"
 #include "server/jobs/job_options.h"
 #include "server/jobs/job_store.h"
+#include "server/jobs/publish_order.h"
 #include "server/jobs/publisher.h"
 #include "server/jobs/supervisor.h"
 #include "server/repository/model_repository.h"
-#include "server/repository/session_factory.h"
 
 namespace tandem::jobs {
 
@@ -48,15 +50,18 @@ class JobService {
   template <typename T>
   using Done = std::move_only_function<void(Result<T>)>;
 
-  // Opens the state and continues the jobs that are there. The repository, the factory and the clock are borrowed.
+  // Opens the state and continues the jobs that are there. The repository and the clock are borrowed.
   [[nodiscard]] static Result<std::unique_ptr<JobService>> Start(JobOptions options,
                                                                  repository::ModelRepository& repository,
-                                                                 repository::SessionFactory& factory,
                                                                  const Clock& clock);
   // Kills the trainers that still run; their jobs go on when a server comes back.
   ~JobService();
   JobService(const JobService&) = delete;
   JobService& operator=(const JobService&) = delete;
+
+  // The repository has loaded its models: from now on jobs that succeed are published, beginning with those that a
+  // server left behind unpublished.
+  void ModelsLoaded();
 
   // Checks the job against the model and the data root, and queues it. kUnsupported names each operator that cannot be
   // trained, with its node.
@@ -90,6 +95,9 @@ class JobService {
   [[nodiscard]] Result<std::filesystem::path> ModelNow(JobId id) const;
   [[nodiscard]] const Clock& clock() const { return clock_; }
 
+  // For /metrics; does not wait for the disk.
+  [[nodiscard]] TrainingTotals Totals() const { return metrics_.Read(); }
+
   // Trainers write a checkpoint and end; false when they have not by the time `patience` is over.
   void BeginDrain();
   [[nodiscard]] bool WaitDrained(std::chrono::milliseconds patience);
@@ -97,10 +105,12 @@ class JobService {
  private:
   using Work = std::move_only_function<void()>;
 
-  JobService(JobOptions options, repository::ModelRepository& repository, repository::SessionFactory& factory,
-             const Clock& clock);
+  JobService(JobOptions options, repository::ModelRepository& repository, const Clock& clock);
   void Post(Work work) EXCLUDES(mu_);
-  // Runs `work` on the jobs thread and hands its result to `done`; what changes something is refused while draining.
+  // Runs `work`, which takes `done` over, on the jobs thread; what changes something is refused while draining.
+  template <typename T, typename Function>
+  void Begin(bool changes, Done<T> done, Function work);
+  // The same for work that is done when it returns its result.
   template <typename T, typename Function>
   void Ask(bool changes, Done<T> done, Function work);
   void Run() EXCLUDES(mu_);
@@ -108,8 +118,14 @@ class JobService {
   void TurnFollowers();
   void Wait();
   [[nodiscard]] Result<JobStore::Submitted> SubmitNow(const Submission& submission);
-  void PublishNow(JobId id, Done<JobRecord> done);
-  void OnSucceeded(const JobRecord& record, const TrainingJob& job, const EndEvent& end);
+  // Publishes by itself what is due, once models are there; what cannot be now stays due.
+  void PublishDue(const JobRecord& record, const TrainingJob& job, std::optional<double> baseline);
+  // Refuses a job whose publishing is under way already.
+  [[nodiscard]] Status CheckNotBusy(JobId id) const;
+  void StartPublishing(PublishOrder order, Done<JobRecord> done);
+  [[nodiscard]] Result<JobRecord> EndPublishing(JobId id, const Result<PublishOutcome>& outcome);
+  void StartRollBack(const JobRecord& record, Done<JobRecord> done);
+  void CountStates();
 
   // Constant after construction.
   const JobOptions options_;
@@ -117,6 +133,7 @@ class JobService {
   const Clock& clock_;
   std::unique_ptr<JobStore> store_;
   Publisher publisher_;
+  JobMetrics metrics_;
   int wake_fd_ = -1;
   std::atomic<bool> draining_{false};
   std::atomic<bool> drained_{false};
@@ -126,6 +143,9 @@ class JobService {
   std::unique_ptr<Supervisor> supervisor_;
   std::vector<std::move_only_function<NextTurn()>> followers_;
   NextTurn next_turn_;  // The soonest of theirs.
+  bool models_loaded_ = false;
+  std::set<JobId> busy_;               // Being published or rolled back.
+  std::uint64_t counted_changes_ = 0;  // Of states, that the metrics know.
 
   Mutex mu_;
   std::deque<Work> work_ GUARDED_BY(mu_);
@@ -134,5 +154,18 @@ class JobService {
   std::unique_ptr<BulkThread> publishing_;
   std::thread thread_;  // Last: it uses the others.
 };
+
+template <typename T, typename Function>
+void JobService::Begin(bool changes, Done<T> done, Function work) {
+  Post([this, changes, done = std::move(done), work = std::move(work)]() mutable {
+    if (changes && draining_.load()) return done(Fail(ErrorCode::kUnavailable, "the server is stopping"));
+    work(std::move(done));
+  });
+}
+
+template <typename T, typename Function>
+void JobService::Ask(bool changes, Done<T> done, Function work) {
+  Begin<T>(changes, std::move(done), [work = std::move(work)](Done<T> answer) mutable { answer(work()); });
+}
 
 }  // namespace tandem::jobs

@@ -18,7 +18,7 @@ constexpr std::size_t kMaxReasonBytes = 8192;
 constexpr std::string_view kSelect =
     "SELECT id, state, name, owner, idempotency_key, spec, model, model_version, priority, created_at, started_at, "
     "ended_at, step, total_steps, epoch, loss, metric_name, metric, best_metric, attempts, retries, next_attempt_at, "
-    "reason, published_version FROM jobs ";
+    "reason, published_version, publish_due FROM jobs ";
 
 // A row of kSelect.
 Result<JobRecord> ToRecord(const Statement& row) {
@@ -50,7 +50,8 @@ Result<JobRecord> ToRecord(const Statement& row) {
                    .retries = row.Whole(20),
                    .next_attempt_at = row.WholeOrNone(21),
                    .reason = row.Text(22),
-                   .published_version = row.Text(23)};
+                   .published_version = row.Text(23),
+                   .publish_due = row.Whole(24) != 0};
 }
 
 Result<std::string> Sha256(std::string_view text) {
@@ -150,6 +151,7 @@ Result<JobStore::Submitted> JobStore::Submit(const NewJob& job) {
   TANDEM_TRY(InsertEvent(id, "state", StateEvent(std::nullopt, JobState::kQueued, "submit", "")));
   TANDEM_ASSIGN(JobRecord record, Read(id));
   TANDEM_TRY(transaction.Commit());
+  ++state_changes_;
   return Submitted{.job = std::move(record), .is_new = true};
 }
 
@@ -165,6 +167,7 @@ Result<JobPage> JobStore::List(const JobQuery& query) const {
   std::string sql = std::format("{}WHERE 1", kSelect);
   if (query.before > 0) sql += " AND id < ?";
   if (query.owner) sql += " AND owner = ?";
+  if (query.publish_due) sql += " AND publish_due";
   if (!query.states.empty()) {
     sql += " AND state IN (?";
     for (std::size_t i = 1; i < query.states.size(); ++i) sql += ", ?";
@@ -212,14 +215,16 @@ Result<JobRecord> JobStore::Transition(JobId id, JobAction action, const Transit
   const bool started = action == JobAction::kStart;
   TANDEM_TRY(database_->Execute(
       "UPDATE jobs SET state = ?, reason = ?, model_version = ?, attempts = attempts + ?, retries = retries + ?, "
-      "started_at = coalesce(started_at, ?), ended_at = ?, next_attempt_at = ? WHERE id = ?",
+      "started_at = coalesce(started_at, ?), ended_at = ?, next_attempt_at = ?, publish_due = ? WHERE id = ?",
       JobStateName(*next), reason, fields.model_version.value_or(before.model_version), action == JobAction::kAdmit,
       action == JobAction::kRetry, started ? std::optional(now) : std::nullopt,
-      HasEnded(*next) ? std::optional(now) : std::nullopt, waits ? fields.next_attempt_at : std::nullopt, id));
+      HasEnded(*next) ? std::optional(now) : std::nullopt, waits ? fields.next_attempt_at : std::nullopt,
+      action == JobAction::kSucceed && fields.publish_due, id));
   if (fields.progress) TANDEM_TRY(WriteProgress(id, *fields.progress));
   TANDEM_TRY(InsertEvent(id, "state", StateEvent(before.state, *next, JobActionName(action), reason)));
   TANDEM_ASSIGN(JobRecord after, Read(id));
   TANDEM_TRY(transaction.Commit());
+  ++state_changes_;
   return after;
 }
 
@@ -242,15 +247,25 @@ Status JobStore::UpdateProgress(JobId id, const JobProgress& progress) {
   return transaction.Commit();
 }
 
-Status JobStore::SetPublishedVersion(JobId id, const std::string& version) {
+Status JobStore::SetPublishedVersion(JobId id, const std::string& version, const std::string& note) {
   MutexLock lock(mu_);
   TANDEM_ASSIGN(SqlTransaction transaction, SqlTransaction::Begin(*database_, /*durable=*/true));
   TANDEM_ASSIGN(const JobRecord before, Read(id));
-  TANDEM_TRY(database_->Execute("UPDATE jobs SET published_version = ? WHERE id = ?", version, id));
+  TANDEM_TRY(database_->Execute("UPDATE jobs SET published_version = ?, publish_due = 0 WHERE id = ?", version, id));
   const bool rolled_back = version.empty();
-  TANDEM_TRY(
-      InsertEvent(id, rolled_back ? "rolled_back" : "published",
-                  std::format("{{\"version\":{}}}", JsonString(rolled_back ? before.published_version : version))));
+  const std::string noted = note.empty() ? "" : ",\"note\":" + JsonString(note);
+  TANDEM_TRY(InsertEvent(
+      id, rolled_back ? "rolled_back" : "published",
+      std::format("{{\"version\":{}{}}}", JsonString(rolled_back ? before.published_version : version), noted)));
+  return transaction.Commit();
+}
+
+Status JobStore::GiveUpPublishing(JobId id, std::string_view kind, std::string_view why) {
+  MutexLock lock(mu_);
+  TANDEM_ASSIGN(SqlTransaction transaction, SqlTransaction::Begin(*database_, /*durable=*/true));
+  TANDEM_TRY(CheckExists(id));
+  TANDEM_TRY(database_->Execute("UPDATE jobs SET publish_due = 0 WHERE id = ?", id));
+  TANDEM_TRY(InsertEvent(id, kind, std::format("{{\"why\":{}}}", JsonString(why))));
   return transaction.Commit();
 }
 
@@ -263,7 +278,9 @@ Status JobStore::Delete(JobId id) {
                 JobStateName(job.state));
   }
   TANDEM_TRY(database_->Execute("DELETE FROM jobs WHERE id = ?", id));
-  return transaction.Commit();
+  TANDEM_TRY(transaction.Commit());
+  ++state_changes_;
+  return {};
 }
 
 }  // namespace tandem::jobs

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -55,8 +56,10 @@ class JobStore {
   // kConflict once the job has ended.
   [[nodiscard]] Status UpdateProgress(JobId id, const JobProgress& progress);
   // Of a job in any state: it can be published after its end. Empty: it was rolled back. Adds an event of kind
-  // "published" or "rolled_back": {"version": …}.
-  [[nodiscard]] Status SetPublishedVersion(JobId id, const std::string& version);
+  // "published" or "rolled_back": {"version": …, "note": …}. Either way publishing is no longer due.
+  [[nodiscard]] Status SetPublishedVersion(JobId id, const std::string& version, const std::string& note = "");
+  // Publishing is no longer due, since it came to nothing; adds an event of that kind: {"why": …}.
+  [[nodiscard]] Status GiveUpPublishing(JobId id, std::string_view kind, std::string_view why);
   // With all that belongs to it; kConflict unless it has ended. The files of its checkpoints are the caller's.
   [[nodiscard]] Status Delete(JobId id);
 
@@ -79,6 +82,9 @@ class JobStore {
   [[nodiscard]] Status RemoveCheckpoint(JobId job, std::int64_t step);
   // Newest first, bad ones included.
   [[nodiscard]] Result<std::vector<CheckpointRecord>> Checkpoints(JobId job) const;
+
+  // Changes whenever a job comes, goes or changes its state.
+  [[nodiscard]] std::uint64_t state_changes() const { return state_changes_.load(); }
 
   static constexpr std::size_t kMaxKeyBytes = 255;
   static constexpr std::size_t kMaxKindBytes = 64;
@@ -106,6 +112,8 @@ class JobStore {
   const StateLock lock_;
   const Clock& clock_;
   const StoreLimits limits_;
+
+  std::atomic<std::uint64_t> state_changes_{1};
 
   mutable Mutex mu_;
   const std::unique_ptr<Database> database_ PT_GUARDED_BY(mu_);

@@ -1,13 +1,24 @@
 #include "server/jobs/publisher.h"
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <format>
+#include <fstream>
 #include <system_error>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "api/wire/proto/model_config.pb.h"
+#include "server/jobs/succession_check.h"
 
 namespace tandem::jobs {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr int kPlaces = 16;  // Somebody else may add versions at the same time.
 
 // Why a version that should be served is not.
 std::string WhyNot(const repository::ModelRepository& repository, const std::string& model,
@@ -15,73 +26,136 @@ std::string WhyNot(const repository::ModelRepository& repository, const std::str
   for (const auto& entry : repository.Index(/*ready_only=*/false)) {
     if (entry.name == model && entry.version == version && !entry.reason.empty()) return entry.reason;
   }
-  return "its version policy does not serve it, or the model is not loaded";
+  return "its version policy does not serve it";
 }
 
-bool SameTensors(const std::vector<TensorSpec>& a, const std::vector<TensorSpec>& b) {
-  return std::ranges::equal(
-      a, b, [](const TensorSpec& x, const TensorSpec& y) { return x.name == y.name && x.type == y.type; });
+// The folder of a version while it comes or goes; the repository passes it over.
+fs::path Aside(const fs::path& folder) {
+  return folder.parent_path() / std::format(".{}.partial", folder.filename().string());
 }
 
-// Copies beside its place and renames, so that nobody finds half of it.
-Status PlaceVersion(const fs::path& file, const fs::path& folder) {
-  const fs::path aside = folder.parent_path() / std::format(".{}.partial", folder.filename().string());
+// Has a file or a folder written to the disk.
+std::error_code Flush(const fs::path& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const bool flushed = fd >= 0 && ::fsync(fd) == 0;
+  const std::error_code error = flushed ? std::error_code() : std::error_code(errno, std::generic_category());
+  if (fd >= 0) ::close(fd);
+  return error;
+}
+
+// Copies beside its place and renames, so that nobody finds half of it, also after the power was lost. False when the
+// place is taken.
+Result<bool> PlaceVersion(const fs::path& file, const fs::path& folder) {
+  const fs::path aside = Aside(folder);
   std::error_code ec;
+  if (fs::exists(folder, ec)) return false;
   fs::remove_all(aside, ec);
   fs::create_directory(aside, ec);
   if (!ec) fs::copy_file(file, aside / "model.onnx", ec);
+  if (!ec) ec = Flush(aside / "model.onnx");
+  if (!ec) ec = Flush(aside);
   if (!ec) fs::rename(aside, folder, ec);
-  if (!ec) return {};
-  const std::string reason = ec.message();
+  if (!ec) {
+    (void)Flush(folder.parent_path());  // It is there; whether it outlasts the power does not undo that.
+    return true;
+  }
+  const std::error_code failed = ec;
   fs::remove_all(aside, ec);
-  return Fail(ErrorCode::kInternal, "the version cannot be written to '{}': {}", folder.string(), reason);
+  if (failed == std::errc::directory_not_empty || failed == std::errc::file_exists) return false;
+  return Fail(ErrorCode::kInternal, "the version cannot be written to '{}': {}", folder.string(), failed.message());
 }
 
 }  // namespace
 
-Status Publisher::CheckFile(const std::string& model, const fs::path& file) const {
-  auto session = factory_.Create({.model = model, .version = 0, .file = file, .allowed_root = file.parent_path()});
-  if (!session) return Fail(ErrorCode::kInternal, "the trained model does not load: {}", session.error().message);
-  const auto served = repository_.Find(model, "");
-  if (!served) return {};  // Nothing to compare with; it is up to the repository to serve it.
-  const ModelSignature& before = (*served)->signature();
-  const ModelSignature& after = (*session)->signature();
-  if (!SameTensors(before.inputs, after.inputs) || !SameTensors(before.outputs, after.outputs)) {
-    return Fail(ErrorCode::kConflict, "the trained model takes or gives other tensors than the served '{}'", model);
+bool SameBytes(const fs::path& a, const fs::path& b) {
+  std::error_code ec;
+  const std::uintmax_t size = fs::file_size(a, ec);
+  if (ec || fs::file_size(b, ec) != size || ec) return false;
+  std::ifstream one(a, std::ios::binary);
+  std::ifstream two(b, std::ios::binary);
+  std::array<char, 64 * 1024> left;
+  std::array<char, 64 * 1024> right;
+  for (std::uintmax_t done = 0; done < size;) {
+    const auto part = static_cast<std::streamsize>(std::min<std::uintmax_t>(left.size(), size - done));
+    if (!one.read(left.data(), part) || !two.read(right.data(), part)) return false;
+    if (!std::equal(left.begin(), left.begin() + part, right.begin())) return false;
+    done += static_cast<std::uintmax_t>(part);
   }
-  return {};
+  return true;
 }
 
-Result<std::string> Publisher::Publish(const std::string& model, const fs::path& file) {
-  TANDEM_TRY(CheckFile(model, file));
+Result<fs::path> Publisher::ServedFile(const std::string& model) const {
+  TANDEM_ASSIGN(const auto served, repository_.Find(model, ""));
+  TANDEM_ASSIGN(const auto config, repository_.Config(model, served->version_text()));
   TANDEM_ASSIGN(const repository::ModelFolder folder, repository::FindModelFolder(roots_, model));
-  const std::vector<std::int64_t> versions = folder.VersionNumbers();
-  const std::int64_t next = versions.empty() ? 1 : std::ranges::max(versions) + 1;
-  const fs::path place = folder.folder / std::to_string(next);
-  TANDEM_TRY(PlaceVersion(file, place));
-  std::string version = std::to_string(next);
-  const Status scanned = repository_.Rescan();
-  if (scanned && repository_.IsReady(model, version)) return version;
-  const std::string why = scanned ? WhyNot(repository_, model, version) : scanned.error().message;
-  std::error_code ec;
-  fs::remove_all(place, ec);
-  (void)repository_.Rescan();
-  return Fail(ErrorCode::kConflict, "version {} of '{}' is not served and was taken back: {}", version, model, why);
+  TANDEM_ASSIGN(repository::ModelFile file,
+                repository::FindModelFile(folder, served->version(), config->default_model_filename()));
+  return std::move(file.path);
+}
+
+Status Publisher::Serve(const std::string& model, const std::string& version) {
+  TANDEM_TRY(repository_.Reload(model));
+  if (repository_.IsReady(model, version)) return {};
+  return Fail(ErrorCode::kConflict, "{}", WhyNot(repository_, model, version));
+}
+
+Result<PublishedVersion> Publisher::Publish(const std::string& model, const fs::path& file,
+                                            const std::optional<HeadSpec>& head) {
+  const auto succession = repository_.TrySuccessor(model, file);
+  if (!succession) {
+    return Fail(ErrorCode::kConflict, "the trained model cannot take the place of '{}': {}", model,
+                succession.error().message);
+  }
+  TANDEM_ASSIGN(std::string note, CheckSuccession(*succession, head));
+  for (int attempt = 0; attempt < kPlaces; ++attempt) {
+    TANDEM_ASSIGN(const repository::ModelFolder folder, repository::FindModelFolder(roots_, model));
+    const std::vector<std::int64_t> versions = folder.VersionNumbers();
+    const std::int64_t newest = versions.empty() ? 0 : std::ranges::max(versions);
+    const bool there = newest > 0 && SameBytes(file, folder.folder / std::to_string(newest) / "model.onnx");
+    std::string version = std::to_string(there ? newest : newest + 1);
+    const fs::path place = folder.folder / version;
+    if (!there) {
+      TANDEM_ASSIGN(const bool placed, PlaceVersion(file, place));
+      if (!placed) continue;
+    }
+    const Status served = Serve(model, version);
+    if (served) return PublishedVersion{.version = std::move(version), .note = std::move(note)};
+    std::error_code ec;
+    fs::remove_all(place, ec);
+    (void)repository_.Reload(model);
+    return Fail(ErrorCode::kConflict, "version {} of '{}' is not served and was taken back: {}", version, model,
+                served.error().message);
+  }
+  return Fail(ErrorCode::kConflict, "others add versions of '{}' faster than this one could be", model);
 }
 
 Status Publisher::RollBack(const std::string& model, const std::string& version, const fs::path& keep) {
   TANDEM_ASSIGN(const repository::ModelFolder folder, repository::FindModelFolder(roots_, model));
+  const fs::path place = folder.folder / version;
+  std::error_code ec;
+  if (!fs::exists(place, ec)) return repository_.Reload(model);
   if (folder.versions.size() < 2) {
     return Fail(ErrorCode::kConflict, "version {} is the only one of '{}'", version, model);
   }
-  std::error_code ec;
-  fs::remove_all(keep, ec);
-  fs::copy(folder.folder / version, keep, fs::copy_options::recursive, ec);
-  if (!ec) fs::remove_all(folder.folder / version, ec);
+  const fs::path aside = Aside(place);
+  fs::remove_all(aside, ec);
+  fs::rename(place, aside, ec);
   if (ec) {
     return Fail(ErrorCode::kInternal, "version {} of '{}' cannot be taken out: {}", version, model, ec.message());
   }
-  return repository_.Rescan();
+  const Status reloaded = repository_.Reload(model);
+  const bool served = repository_.IsReady(model, "") && !repository_.IsReady(model, version);
+  if (!reloaded || !served) {
+    fs::rename(aside, place, ec);
+    (void)repository_.Reload(model);
+    return Fail(ErrorCode::kConflict, "version {} of '{}' stays: without it {}", version, model,
+                reloaded ? "no version would be served" : reloaded.error().message);
+  }
+  // The state may lie on another file system.
+  fs::remove_all(keep, ec);
+  fs::copy(aside, keep, fs::copy_options::recursive, ec);
+  fs::remove_all(aside, ec);
+  return {};
 }
 
 }  // namespace tandem::jobs

@@ -1,39 +1,53 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "api/base/result.h"
+#include "api/base/training_job.h"
 #include "server/repository/model_repository.h"
-#include "server/repository/session_factory.h"
 
 namespace tandem::jobs {
 
-// Puts trained models into the repository as the next version, and takes them out again. Calls block while models load:
-// one thread for all of them, so that two jobs that publish the same model get a version each.
+struct PublishedVersion {
+  std::string version;
+  std::string note;  // What clients will notice besides the weights; usually empty.
+};
+
+// Puts trained models into the repository as the next version, and takes them out again. Only the model in question is
+// loaded again, in every control mode. Calls block while it loads: one thread for all of them, so that two jobs that
+// publish the same model get a version each.
 class Publisher {
  public:
-  // All borrowed; they outlive it.
-  Publisher(repository::ModelRepository& repository, repository::SessionFactory& factory,
-            std::vector<std::filesystem::path> roots)
-      : repository_(repository), factory_(factory), roots_(std::move(roots)) {}
+  // The repository is borrowed and outlives it.
+  Publisher(repository::ModelRepository& repository, std::vector<std::filesystem::path> roots)
+      : repository_(repository), roots_(std::move(roots)) {}
 
-  // Checks that the file loads and takes and gives tensors of the same names and types as the served version, adds it
-  // as a version and waits until it is served. Gives the version. On an error nothing has changed.
-  [[nodiscard]] Result<std::string> Publish(const std::string& model, const std::filesystem::path& file);
+  // Checks that the file loads and fits in place of the served version (server/jobs/succession_check.h), adds it as a
+  // version and waits until it is served. A file that is the newest version already, because a server ended just then,
+  // is not added twice. On an error nothing has changed.
+  [[nodiscard]] Result<PublishedVersion> Publish(const std::string& model, const std::filesystem::path& file,
+                                                 const std::optional<HeadSpec>& head);
 
   // Takes a version out; the ones below it are served again. kConflict when there is no other. The files are moved to
-  // `keep`.
+  // `keep`. On an error nothing has changed. One that has gone already is no error.
   [[nodiscard]] Status RollBack(const std::string& model, const std::string& version,
                                 const std::filesystem::path& keep);
 
+  // The file of the version that is served now.
+  [[nodiscard]] Result<std::filesystem::path> ServedFile(const std::string& model) const;
+
  private:
-  [[nodiscard]] Status CheckFile(const std::string& model, const std::filesystem::path& file) const;
+  // Loads the model and says why when the version is not served then.
+  [[nodiscard]] Status Serve(const std::string& model, const std::string& version);
 
   repository::ModelRepository& repository_;
-  repository::SessionFactory& factory_;
   const std::vector<std::filesystem::path> roots_;
 };
+
+// Whether two files hold the same; false when one cannot be read.
+[[nodiscard]] bool SameBytes(const std::filesystem::path& a, const std::filesystem::path& b);
 
 }  // namespace tandem::jobs

@@ -38,9 +38,9 @@ void LogIfFailed(const Result<T>& result, const char* what, JobId id) {
 
 }  // namespace
 
-Supervisor::Supervisor(const JobOptions& options, JobStore& store, const Clock& clock,
+Supervisor::Supervisor(const JobOptions& options, JobStore& store, JobMetrics& metrics, const Clock& clock,
                        std::function<void(const JobRecord&, const TrainingJob&, const EndEvent&)> succeeded)
-    : options_(options), store_(store), clock_(clock), succeeded_(std::move(succeeded)) {}
+    : options_(options), store_(store), metrics_(metrics), clock_(clock), succeeded_(std::move(succeeded)) {}
 
 Supervisor::~Supervisor() {
   for (auto& [id, active] : active_) Save(active);
@@ -60,7 +60,9 @@ Status Supervisor::Recover() {
 
 Result<JobRecord> Supervisor::Pause(JobId id) {
   TANDEM_ASSIGN(JobRecord job, store_.Transition(id, JobAction::kPause));
-  if (const auto active = active_.find(id); active != active_.end()) active->second.process->board().Set(Permit::kHold);
+  if (const auto active = active_.find(id); active != active_.end()) {
+    Hold(active->second, HoldReason::kPaused);
+  }
   return job;
 }
 
@@ -73,13 +75,14 @@ Result<JobRecord> Supervisor::Resume(JobId id) {
   }
   TANDEM_ASSIGN(JobRecord job, store_.Transition(id, JobAction::kResume));
   active->second.alive_at = clock_.Now();
-  active->second.process->board().Set(Permit::kRun);
+  Hold(active->second, std::nullopt);
   return job;
 }
 
 Result<JobRecord> Supervisor::Cancel(JobId id) {
   TANDEM_ASSIGN(JobRecord job, store_.Transition(id, JobAction::kCancel));
   active_.erase(id);  // Which kills its trainer.
+  metrics_.Ended(id);
   return job;
 }
 
@@ -107,6 +110,7 @@ void Supervisor::Turn() {
     const auto exit = one.process->Poll();
     TakeEvents(one);
     if (exit) {
+      metrics_.Stopped(active->first);
       Finish(one, *exit);
       active = active_.erase(active);
       continue;
@@ -154,7 +158,8 @@ Status Supervisor::StartJob(const JobRecord& record) {
                            .model = folder.source_model(),
                            .folder = folder.path,
                            .data_root = options_.data_root,
-                           .threads = job->threads > 0 ? job->threads : options_.threads},
+                           .threads = job->threads > 0 ? job->threads : options_.threads,
+                           .number = record.id},
                           folder.run_file()));
   TANDEM_ASSIGN(auto process, TrainerProcess::Start({.program = options_.trainer,
                                                      .run_file = folder.run_file(),
@@ -162,6 +167,7 @@ Status Supervisor::StartJob(const JobRecord& record) {
                                                      .memory = job->memory,
                                                      .idle = options_.idle}));
   LogInfo("trainer started", {{"job", std::to_string(record.id)}, {"pid", std::to_string(process->pid())}});
+  metrics_.Started(record.id);
   const MonotonicTime now = clock_.Now();
   Active active{.record = std::move(admitted),
                 .job = *std::move(job),
@@ -169,7 +175,8 @@ Status Supervisor::StartJob(const JobRecord& record) {
                 .process = std::move(process),
                 .progress = record.progress,
                 .saved_at = now,
-                .alive_at = now};
+                .alive_at = now,
+                .held_until = now};
   active_.emplace(record.id, std::move(active));
   return {};
 }
@@ -184,6 +191,7 @@ void Supervisor::Take(Active& active, const PlanEvent& event) {
   active.progress.step = event.first_step;
   active.progress.total_steps = event.total_steps;
   active.progress_unsaved = true;
+  active.counted_step = event.first_step;
   const auto state = store_.Get(active.record.id);
   if (state && state->state == JobState::kAdmitted) {
     LogIfFailed(store_.Transition(active.record.id, JobAction::kStart), "a job could not be marked as running",
@@ -199,6 +207,7 @@ void Supervisor::Take(Active& active, const StepEvent& event) {
   active.progress.step = event.step;
   active.progress.epoch = event.epoch;
   active.progress.loss = event.loss;
+  CountSteps(active, event.step);
   active.progress_unsaved = true;
   active.losses.push_back({.step = event.step, .value = event.loss});
   active.rates.push_back({.step = event.step, .value = event.learning_rate});
@@ -250,6 +259,7 @@ void Supervisor::Take(Active& active, const CheckpointEvent& event) {
       }
     }
   }
+  metrics_.Checkpointed(id);
   body["bytes"] = Json::UInt64(event.bytes);
   AddEvent(id, "checkpoint", JsonLine(body));
 }
@@ -270,6 +280,29 @@ void Supervisor::Take(Active& active, const SkippedEvent& event) {
 
 void Supervisor::Take(Active& active, const EndEvent& event) {
   active.end = event;
+  if (event.outcome != TrainerOutcome::kFailed) CountSteps(active, event.step);
+}
+
+void Supervisor::CountSteps(Active& active, std::int64_t step) {
+  // A trainer's word; it does no more steps than it has planned.
+  step = std::min(step, active.progress.total_steps);
+  if (step <= active.counted_step || !active.progress.loss) return;
+  metrics_.Iterated(active.record.id, step - active.counted_step, *active.progress.loss);
+  active.counted_step = step;
+}
+
+void Supervisor::Hold(Active& active, std::optional<HoldReason> reason) {
+  CountHeld(active);
+  active.hold = reason;
+  active.held_until = clock_.Now();
+  active.process->board().Set(reason ? Permit::kHold : Permit::kRun);
+}
+
+void Supervisor::CountHeld(Active& active) {
+  const MonotonicTime now = clock_.Now();
+  const bool waits = active.hold && active.process->board().Signs().held;
+  if (waits) metrics_.Held(active.record.id, *active.hold, now - active.held_until);
+  active.held_until = now;
 }
 
 void Supervisor::Save(Active& active) {
@@ -284,6 +317,7 @@ void Supervisor::Save(Active& active) {
 
 void Supervisor::Watch(Active& active) {
   const MonotonicTime now = clock_.Now();
+  CountHeld(active);
   const TrainerSigns signs = active.process->board().Signs();
   if (signs.ops != active.ops || signs.held) active.alive_at = now;
   active.ops = signs.ops;
@@ -316,7 +350,9 @@ void Supervisor::Finish(Active& active, const TrainerExit& exit) {
   const auto current = store_.Get(id);
   const bool paused = current && current->state == JobState::kPaused;
   const auto end = [&](JobAction action, const std::string& reason) {
-    return store_.Transition(id, action, {.reason = reason, .progress = active.progress});
+    return store_.Transition(
+        id, action,
+        {.reason = reason, .progress = active.progress, .publish_due = active.job.publish != PublishRule::kNever});
   };
   LogInfo("trainer ended", {{"job", std::to_string(id)}, {"how", exit.clean() ? "well" : exit.Words()}});
   if (active.end && active.cause.empty()) {
@@ -324,10 +360,12 @@ void Supervisor::Finish(Active& active, const TrainerExit& exit) {
       case TrainerOutcome::kFinished:
       case TrainerOutcome::kStoppedEarly: {
         active.progress.step = active.end->step;
+        if (active.end->best) active.progress.best_metric = active.end->best;
         BringToRunning(id);
         const bool early = active.end->outcome == TrainerOutcome::kStoppedEarly;
         const auto done = end(JobAction::kSucceed, early ? "stopped early: evaluations were no longer better" : "");
         LogIfFailed(done, "a job could not be ended", id);
+        metrics_.Ended(id);
         if (done) succeeded_(*done, active.job, *active.end);
         return;
       }
@@ -351,12 +389,14 @@ void Supervisor::Retry(JobId id, const Error& why) {
     const std::string attempts = last ? std::format(" ({} attempts)", current->retries + 1) : "";
     const std::string reason = why.message + attempts + (tail.empty() ? "" : "; the end of its log: " + tail);
     LogIfFailed(store_.Transition(id, JobAction::kFail, {.reason = reason}), "a job could not be ended", id);
+    metrics_.Ended(id);
     return;
   }
   // One that is paused stays so, without a trainer.
   if (current->state == JobState::kPaused) {
     return AddEvent(id, "trainer_lost", std::format(R"({{"why":{}}})", JsonString(why.message)));
   }
+  metrics_.Retried(id);
   const auto doubled = options_.first_backoff * (std::int64_t{1} << std::min<std::int64_t>(20, current->retries));
   const milliseconds wait = std::min<milliseconds>(options_.last_backoff, doubled);
   const std::int64_t next = WallMs(clock_) + wait.count();

@@ -13,6 +13,7 @@
 #include "api/base/result.h"
 #include "api/base/training_job.h"
 #include "server/jobs/job_folder.h"
+#include "server/jobs/job_metrics.h"
 #include "server/jobs/job_options.h"
 #include "server/jobs/job_store.h"
 #include "server/jobs/trainer_process.h"
@@ -25,7 +26,7 @@ namespace tandem::jobs {
 class Supervisor {
  public:
   // `succeeded` is told of each job that has its model trained. All borrowed; they outlive it.
-  Supervisor(const JobOptions& options, JobStore& store, const Clock& clock,
+  Supervisor(const JobOptions& options, JobStore& store, JobMetrics& metrics, const Clock& clock,
              std::function<void(const JobRecord&, const TrainingJob&, const EndEvent&)> succeeded);
   // Kills the trainers that still run; their jobs go on when a server comes back.
   ~Supervisor();
@@ -63,6 +64,9 @@ class Supervisor {
     std::string cause;  // Why it was killed, when we did that.
     std::uint64_t ops = 0;
     MonotonicTime alive_at{};
+    std::int64_t counted_step = 0;   // Up to here its steps are in the metrics.
+    std::optional<HoldReason> hold;  // Why it is told to wait.
+    MonotonicTime held_until{};      // Up to here its waiting is.
   };
 
   void StartDue();
@@ -76,6 +80,10 @@ class Supervisor {
   void Take(Active& active, const EndEvent& event);
   void Save(Active& active);
   void Watch(Active& active);
+  void Hold(Active& active, std::optional<HoldReason> reason);
+  // Adds the time since the last look to what it has waited, if it does.
+  void CountHeld(Active& active);
+  void CountSteps(Active& active, std::int64_t step);
   void Finish(Active& active, const TrainerExit& exit);
   void BringToRunning(JobId id);
   // Queues a job again that has failed, after a while, or ends it when that would not help or was tried often enough.
@@ -85,6 +93,7 @@ class Supervisor {
   // Constant after construction.
   const JobOptions& options_;
   JobStore& store_;
+  JobMetrics& metrics_;
   const Clock& clock_;
   const std::function<void(const JobRecord&, const TrainingJob&, const EndEvent&)> succeeded_;
 

@@ -35,6 +35,7 @@
 #include "server/metrics/model_collector.h"
 #include "server/metrics/process_usage.h"
 #include "server/metrics/request_metrics.h"
+#include "server/metrics/training_collector.h"
 #include "server/repository/onnx_session_factory.h"
 #include "server/rest/rest_api.h"
 #include "server/version.h"
@@ -227,7 +228,7 @@ Status Server::Parts::BuildCore() {
       [this](std::string_view model, std::string_view version) { return repository->Find(model, version); },
       DefaultSlo(options), options.max_request_bytes);
   std::string training_off;
-  TANDEM_ASSIGN(training, StartTraining(options, *repository, *sessions, clock, training_off));
+  TANDEM_ASSIGN(training, StartTraining(options, *repository, clock, training_off));
   core.emplace(ServerCore{.clock = clock,
                           .info = info,
                           .repository = *repository,
@@ -266,6 +267,9 @@ std::string Server::Parts::MetricsText() {
                                    {}};
   dropped.metric.emplace_back().counter.value = static_cast<double>(LogLinesDropped());
   families.push_back(std::move(dropped));
+  if (training) {
+    for (auto& family : TrainingFamilies(training->Totals())) families.push_back(std::move(family));
+  }
   for (auto& family : collector->Collect()) families.push_back(std::move(family));
   return prometheus::TextSerializer().Serialize(families);
 }
@@ -359,6 +363,7 @@ Status Server::Parts::WritePorts() const {
 
 Status Server::Parts::LoadModels() {
   TANDEM_TRY(repository->Start());
+  if (training) training->ModelsLoaded();
   // Each is in the log already.
   const auto failures = repository->StartupFailures();
   if (!failures.empty() && options.exit_on_error) {

@@ -49,8 +49,7 @@ jobs::JobOptions Settings(const ServeOptions& o) {
 }  // namespace
 
 Result<std::unique_ptr<jobs::JobService>> StartTraining(const ServeOptions& options,
-                                                        repository::ModelRepository& repository,
-                                                        repository::SessionFactory& factory, const Clock& clock,
+                                                        repository::ModelRepository& repository, const Clock& clock,
                                                         std::string& why_off) {
   if (!options.allow_training) {
     why_off = "training is off: the server was started with --allow-training false";
@@ -59,7 +58,7 @@ Result<std::unique_ptr<jobs::JobService>> StartTraining(const ServeOptions& opti
   jobs::JobOptions settings = Settings(options);
   auto service = settings.state.empty()
                      ? Fail(ErrorCode::kUnavailable, "the user has no home directory; name a folder with --state")
-                     : jobs::JobService::Start(std::move(settings), repository, factory, clock);
+                     : jobs::JobService::Start(std::move(settings), repository, clock);
   if (service || !options.state.empty()) return service;
   why_off = "training is off: " + service.error().message;
   LogWarning(why_off);

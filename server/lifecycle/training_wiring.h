@@ -8,7 +8,6 @@
 #include "server/jobs/job_service.h"
 #include "server/lifecycle/serve_options.h"
 #include "server/repository/model_repository.h"
-#include "server/repository/session_factory.h"
 
 namespace tandem {
 
@@ -17,7 +16,6 @@ namespace tandem {
 // is an error.
 [[nodiscard]] Result<std::unique_ptr<jobs::JobService>> StartTraining(const ServeOptions& options,
                                                                       repository::ModelRepository& repository,
-                                                                      repository::SessionFactory& factory,
                                                                       const Clock& clock, std::string& why_off);
 
 }  // namespace tandem

@@ -144,7 +144,9 @@ Result<LoadedVersion> ModelLoader::LoadUnguarded(const LoadPlan& plan, std::int6
   request.format = file.format;
   Locate(folder, file.path, request);
   TANDEM_ASSIGN(std::unique_ptr<InferenceSession> session, factory_.Create(request));
+  auto graph = std::make_shared<const ModelSignature>(session->signature());
   TANDEM_ASSIGN(ModelSettings settings, CompleteSettings(folder.name, *plan.given, session->signature(), file));
+  NoteOrigin(factory_.Metadata(request), settings.config);
   TANDEM_ASSIGN(Servable::Labels labels, ReadLabels(folder, settings.config));
   session = ApplyReshape(settings.config, settings.signature, std::move(session));
   TANDEM_TRY(WarmUp(plan, settings, *session, hurry));
@@ -153,7 +155,20 @@ Result<LoadedVersion> ModelLoader::LoadUnguarded(const LoadPlan& plan, std::int6
       std::make_unique<Servable>(folder.name, version, std::move(settings.signature), std::move(settings.batching),
                                  settings.slo, std::move(session), std::move(labels));
   return LoadedVersion{MakeServable(std::move(servable), graves_, plan.keep),
-                       std::make_shared<const ModelConfig>(std::move(settings.config)), std::move(source)};
+                       std::make_shared<const ModelConfig>(std::move(settings.config)), std::move(source),
+                       std::move(graph)};
+}
+
+Result<ModelSignature> ModelLoader::ReadSignature(const std::string& model, const ModelConfig& given,
+                                                  const std::filesystem::path& file) const {
+  return Guarded([&]() -> Result<ModelSignature> {
+    TANDEM_ASSIGN(SessionRequest request, DescribeSession(given, options_.default_providers));
+    request.model = model;
+    request.file = file;
+    request.allowed_root = file.parent_path();
+    TANDEM_ASSIGN(const std::unique_ptr<InferenceSession> session, factory_.Create(request));
+    return session->signature();
+  });
 }
 
 Status ModelLoader::WarmUp(const LoadPlan& plan, const ModelSettings& settings, InferenceSession& session,

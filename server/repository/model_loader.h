@@ -36,6 +36,7 @@ struct LoadedVersion {
   std::shared_ptr<Servable> servable;
   std::shared_ptr<const inference::ModelConfig> config;  // Completed.
   std::shared_ptr<const VersionSource> source;
+  std::shared_ptr<const ModelSignature> graph;  // Of its file, before the configuration had its say.
 };
 
 // A model about to be loaded: its folder, its configuration and the versions that are to be served.
@@ -63,6 +64,10 @@ class ModelLoader {
   // ends the warm-up, also within a run: the version then starts cold.
   [[nodiscard]] Result<LoadedVersion> Load(const LoadPlan& plan, std::int64_t version, const LoadedVersion* previous,
                                            CancelToken& hurry) const;
+
+  // What a file would take and give under a configuration that was checked, without serving it.
+  [[nodiscard]] Result<ModelSignature> ReadSignature(const std::string& model, const inference::ModelConfig& given,
+                                                     const std::filesystem::path& file) const;
 
  private:
   [[nodiscard]] Result<LoadPlan> PlanUnguarded(ModelFolder folder, const std::optional<std::string>& config_json,

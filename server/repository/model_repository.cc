@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/wire/proto/model_config.pb.h"
 #include "server/repository/model_name.h"
+#include "server/repository/model_settings.h"
 
 namespace tandem::repository {
 
@@ -149,7 +151,7 @@ std::vector<IndexEntry> ModelRepository::Index(bool ready_only) const {
   for (const auto& [name, entry] : entries_) {
     const std::string failure = entry.reason.empty() ? "" : "the last reload failed: " + entry.reason;
     for (const auto& [version, loaded] : entry.served) {
-      index.push_back({name, std::to_string(version), ModelState::kReady, failure});
+      index.push_back({name, std::to_string(version), ModelState::kReady, failure, OriginOf(*loaded.config)});
     }
     if (ready_only) continue;
     const bool loading = entry.activity == ModelState::kLoading;
@@ -158,11 +160,14 @@ std::vector<IndexEntry> ModelRepository::Index(bool ready_only) const {
       const auto draining = entry.draining.find(version);
       const bool in_flight = draining != entry.draining.end() && !draining->second.expired();
       const ModelState resting = in_flight ? ModelState::kUnloading : ModelState::kUnavailable;
-      index.push_back({name, std::to_string(version), loading ? ModelState::kLoading : resting, reason});
+      index.push_back({name, std::to_string(version), loading ? ModelState::kLoading : resting, reason, {}});
     }
     if (entry.served.empty() && entry.missing.empty()) {
-      index.push_back({name, "", loading ? ModelState::kLoading : ModelState::kUnavailable,
-                       entry.reason.empty() && !loading ? "not loaded" : entry.reason});
+      index.push_back({name,
+                       "",
+                       loading ? ModelState::kLoading : ModelState::kUnavailable,
+                       entry.reason.empty() && !loading ? "not loaded" : entry.reason,
+                       {}});
     }
   }
   return index;

@@ -37,7 +37,14 @@ struct IndexEntry {
   std::string name;
   std::string version;  // Empty when the model has none that is known.
   ModelState state = ModelState::kUnavailable;
-  std::string reason;  // Why it is not ready; or, when ready, why the last reload failed.
+  std::string reason;                         // Why it is not ready; or, when ready, why the last reload failed.
+  std::map<std::string, std::string> origin;  // Of one that is ready: what its file says of where it came from.
+};
+
+// What the newest served version of a model takes and gives, and what a file does that may become its successor.
+struct Succession {
+  ModelSignature served;
+  ModelSignature successor;
 };
 
 struct StartupFailure {
@@ -100,6 +107,13 @@ class ModelRepository {
   void LoadAsync(std::string name, LoadOptions options, Done done);
   void UnloadAsync(std::string name, Done done);
 
+  // Looks at one model on the disk again and loads what is new or changed of it, in every mode; others are left alone.
+  // kConflict when it is not loaded, or is served from what came with a load call. When it fails to load, what was
+  // served still is. Blocks.
+  [[nodiscard]] Status Reload(const std::string& name);
+  // Loads a file as the model's next version would be, and lets it go. Errors as Find(), or of the load. Blocks.
+  [[nodiscard]] Result<Succession> TrySuccessor(const std::string& name, const std::filesystem::path& file) const;
+
   // Looks at the disk again and loads what is new or changed, and unloads what has gone. In kExplicit only models that
   // are loaded are looked at, and new ones when load_models has "*". A model that failed is tried again when it has
   // changed, or at once with `retry_failed`. An error when a repository cannot be read; then nothing changes. Failures
@@ -138,7 +152,9 @@ class ModelRepository {
   [[nodiscard]] Result<LoadedVersion> FindVersion(std::string_view name, std::string_view version) const;
   [[nodiscard]] Error WhyNotServed(std::string_view name) const;
 
-  [[nodiscard]] Status LoadModel(const std::string& name, const LoadOptions& options);
+  // Whether a load is somebody's wish, or only brings what is served up to date with the disk.
+  enum class LoadKind { kWish, kRefresh };
+  [[nodiscard]] Status LoadModel(const std::string& name, const LoadOptions& options, LoadKind kind);
   [[nodiscard]] LoadOutcome Build(const std::string& name, const LoadOptions& options,
                                   const std::map<std::int64_t, LoadedVersion>& served, CancelToken& hurry) const;
   [[nodiscard]] Status Apply(Lease& lease, LoadOutcome outcome);

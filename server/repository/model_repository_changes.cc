@@ -132,7 +132,7 @@ std::vector<StartupFailure> ModelRepository::LoadAll(const std::vector<std::stri
   const auto work = [&] {
     for (std::size_t i = next++; i < names.size() && !stopping_; i = next++) {
       try {
-        results[i] = LoadModel(names[i], {});
+        results[i] = LoadModel(names[i], {}, LoadKind::kWish);
       } catch (const std::exception& e) {
         results[i] = Fail(ErrorCode::kInternal, "model '{}' failed to load: {}", names[i], Quotable(e.what()));
       }
@@ -152,13 +152,21 @@ std::vector<StartupFailure> ModelRepository::LoadAll(const std::vector<std::stri
   return failures;
 }
 
-Status ModelRepository::LoadModel(const std::string& name, const LoadOptions& options) {
-  const auto lease = Lease::Take(*this, name, ModelState::kLoading, /*create=*/true);
+Status ModelRepository::LoadModel(const std::string& name, const LoadOptions& options, LoadKind kind) {
+  const bool wish = kind == LoadKind::kWish;
+  const auto lease = Lease::Take(*this, name, ModelState::kLoading, /*create=*/wish);
+  if (!lease) return Fail(ErrorCode::kConflict, "model '{}' is not loaded", Quotable(name));
   std::map<std::int64_t, LoadedVersion> served;
   const auto hurry = std::make_shared<CancelToken>();
   {
     const MutexLock lock(mu_);
-    served = lease->entry().served;
+    const Entry& entry = lease->entry();
+    if (!wish && !entry.wanted) return Fail(ErrorCode::kConflict, "model '{}' is not loaded", name);
+    if (!wish && entry.overridden) {
+      return Fail(ErrorCode::kConflict, "model '{}' is served from what came with a load call, not from the disk",
+                  name);
+    }
+    served = entry.served;
     lease->entry().hurry = hurry;
   }
   if (stopping_) hurry->Cancel();  // Whoever set it may have looked for tokens before ours was there.
@@ -303,7 +311,17 @@ Status ModelRepository::Load(const std::string& name, LoadOptions options) {
   if (!options.files.empty() && !options.config_json) {
     return Invalid("parameter '{}' needs parameter 'config' beside it", Quotable(options.files.begin()->first));
   }
-  return LoadModel(name, options);
+  return LoadModel(name, options, LoadKind::kWish);
+}
+
+Status ModelRepository::Reload(const std::string& name) {
+  return LoadModel(name, {}, LoadKind::kRefresh);
+}
+
+Result<Succession> ModelRepository::TrySuccessor(const std::string& name, const std::filesystem::path& file) const {
+  TANDEM_ASSIGN(const LoadedVersion served, FindVersion(name, ""));
+  TANDEM_ASSIGN(ModelSignature successor, loader_.ReadSignature(name, *served.source->given, file));
+  return Succession{.served = *served.graph, .successor = std::move(successor)};
 }
 
 Status ModelRepository::Unload(const std::string& name) {

@@ -81,6 +81,22 @@ void FillNames(std::string_view model_name, const ModelFile& file, ModelConfig& 
 
 }  // namespace
 
+void NoteOrigin(const std::map<std::string, std::string>& metadata, ModelConfig& config) {
+  auto& parameters = *config.mutable_parameters();
+  for (const auto& [key, value] : OriginOf(config)) parameters.erase(key);
+  for (const auto& [key, value] : metadata) {
+    if (key.starts_with(kOriginPrefix)) parameters[key].set_string_value(value);
+  }
+}
+
+std::map<std::string, std::string> OriginOf(const ModelConfig& config) {
+  std::map<std::string, std::string> origin;
+  for (const auto& [key, value] : config.parameters()) {
+    if (key.starts_with(kOriginPrefix)) origin.emplace(key, value.string_value());
+  }
+  return origin;
+}
+
 inference::ModelVersionPolicy CompletePolicy(const ModelConfig& given) {
   inference::ModelVersionPolicy policy = given.version_policy();
   if (policy.policy_choice_case() == inference::ModelVersionPolicy::POLICY_CHOICE_NOT_SET) {

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "api/base/model_signature.h"
@@ -34,6 +36,12 @@ struct ModelSettings {
 // dimension, fewer outputs) and an error names both sides otherwise.
 [[nodiscard]] Result<ModelSettings> CompleteSettings(std::string_view model_name, const inference::ModelConfig& given,
                                                      const ModelSignature& graph, const ModelFile& file);
+
+// What a version's file says of where it came from: the entries of its metadata that begin with kOriginPrefix. They
+// become parameters of the configuration, in place of any of those names that it has: only the file knows.
+inline constexpr std::string_view kOriginPrefix = "tandem.";
+void NoteOrigin(const std::map<std::string, std::string>& metadata, inference::ModelConfig& config);
+[[nodiscard]] std::map<std::string, std::string> OriginOf(const inference::ModelConfig& config);
 
 // The version policy that holds: the one given, else latest 1.
 [[nodiscard]] inference::ModelVersionPolicy CompletePolicy(const inference::ModelConfig& given);

@@ -1,5 +1,6 @@
 #include "server/repository/onnx_session_factory.h"
 
+#include "runtimes/onnx/model_metadata.h"
 #include "runtimes/onnx/session_factory.h"
 #include "runtimes/onnx/session_spec.h"
 
@@ -28,6 +29,11 @@ Result<std::unique_ptr<InferenceSession>> OnnxSessionFactory::Create(const Sessi
     spec.providers.push_back({.kind = kind, .device_id = request.gpu, .options = choice.options});
   }
   return CreateSession(environment_, spec);
+}
+
+std::map<std::string, std::string> OnnxSessionFactory::Metadata(const SessionRequest& request) {
+  if (request.format != ModelFormat::kOnnx) return {};
+  return ReadOnnxMetadata(request.file).value_or(std::map<std::string, std::string>());
 }
 
 }  // namespace tandem::repository

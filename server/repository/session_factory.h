@@ -46,6 +46,8 @@ class SessionFactory {
  public:
   virtual ~SessionFactory() = default;
   [[nodiscard]] virtual Result<std::unique_ptr<InferenceSession>> Create(const SessionRequest& request) = 0;
+  // What the file says of itself, by key: hints for people. Empty where its format has no such thing.
+  [[nodiscard]] virtual std::map<std::string, std::string> Metadata(const SessionRequest& /*request*/) { return {}; }
 };
 
 }  // namespace tandem::repository

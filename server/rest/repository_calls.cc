@@ -62,6 +62,7 @@ Result<Json::Value> Index(const ServerCore& core, const Call& call) {
     if (!entry.version.empty()) item["version"] = entry.version;
     item["state"] = std::string(ModelStateName(entry.state));
     item["reason"] = entry.reason;
+    for (const auto& [key, value] : entry.origin) item["parameters"][key] = value;
     list.append(std::move(item));
   }
   return list;

@@ -24,7 +24,7 @@ Route MetricsRoute(std::function<std::string()> metrics) {
           }};
 }
 
-std::vector<Route> AllRoutes(ServerCore& core, RestApi::Options options) {
+std::vector<Route> AllRoutes(ServerCore& core, const TokenCheck& tokens, RestApi::Options options) {
   std::vector<Route> routes;
   // Inference first: it is looked up most.
   AddInferRoutes(core, options.max_body, routes);
@@ -32,7 +32,7 @@ std::vector<Route> AllRoutes(ServerCore& core, RestApi::Options options) {
   AddRepositoryRoutes(core, options.max_body, routes);
   AddSharedMemoryRoutes(core.regions, routes);
   AddSettingsRoutes(core, routes);
-  AddTrainRoutes(core, routes);
+  AddTrainRoutes(core, tokens, routes);
   routes.push_back(MetricsRoute(std::move(options.metrics)));
   routes.push_back({Method::kGet, "/v2/openapi.json",
                     [](const Call& call) { call.exchange->Respond(http::JsonResponse(200, OpenApiDocument())); }});
@@ -47,7 +47,7 @@ bool IsProbe(std::string_view path) {
 }  // namespace
 
 RestApi::RestApi(ServerCore& core, const TokenCheck& tokens, Options options)
-    : tokens_(tokens), router_(AllRoutes(core, std::move(options))) {}
+    : tokens_(tokens), router_(AllRoutes(core, tokens, std::move(options))) {}
 
 std::optional<http::Response> RestApi::Refuse(const http::RequestHead& head) const {
   if (auto refusal = RefuseStranger(head)) return refusal;

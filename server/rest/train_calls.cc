@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <format>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -69,7 +70,7 @@ Result<Query> QueryOf(const Call& call, std::initializer_list<std::string_view> 
   return query;
 }
 
-void Submit(JobService& jobs, const Call& call) {
+void Submit(JobService& jobs, const Call& call, const TokenCheck& tokens) {
   const Bytes body = call.exchange->TakeBody();
   const std::string_view text(reinterpret_cast<const char*>(body.view.data()), body.size());
   auto job = ParseTrainingJob(text);
@@ -80,7 +81,9 @@ void Submit(JobService& jobs, const Call& call) {
     return call.exchange->Respond(http::JsonResponse(400, JsonLine(answer)));
   }
   const auto& head = call.exchange->request().head;
-  jobs.Submit({.job = *std::move(job), .owner = "", .idempotency_key = std::string(head.Header("idempotency-key"))},
+  jobs.Submit({.job = *std::move(job),
+               .owner = tokens.NameOf(head.Header("authorization")).value_or(TokenCheck::kNobody),
+               .idempotency_key = std::string(head.Header("idempotency-key"))},
               [exchange = call.exchange](const Result<jobs::JobStore::Submitted>& submitted) {
                 if (!submitted) return exchange->Respond(http::ErrorResponse(submitted.error()));
                 auto response = http::JsonResponse(submitted->is_new ? 201 : 200, JsonLine(JobToJson(submitted->job)));
@@ -90,11 +93,13 @@ void Submit(JobService& jobs, const Call& call) {
 }
 
 Result<jobs::JobQuery> ListQuery(const Call& call) {
-  TANDEM_ASSIGN(const Query parameters, QueryOf(call, {"state", "limit", "before"}));
+  TANDEM_ASSIGN(const Query parameters, QueryOf(call, {"state", "owner", "limit", "before"}));
   jobs::JobQuery query;
   for (const auto& [name, value] : parameters) {
     if (name == "limit") {
       TANDEM_ASSIGN(query.limit, ParseNumber<int>(value, "limit", 1, jobs::JobQuery::kMaxPage));
+    } else if (name == "owner") {
+      query.owner = value;
     } else if (name == "before") {
       TANDEM_ASSIGN(query.before, ParseNumber<JobId>(value, "before", 1, std::numeric_limits<JobId>::max()));
     } else {
@@ -179,8 +184,8 @@ Handler OfJob(ServerCore* core, JobCall function) {
   };
 }
 
-Handler OfAll(ServerCore* core, void (*function)(JobService&, const Call&)) {
-  return [core, function](const Call& call) {
+Handler OfAll(ServerCore* core, std::function<void(JobService&, const Call&)> function) {
+  return [core, function = std::move(function)](const Call& call) {
     if (core->jobs == nullptr) return Answer(call, {ErrorCode::kUnavailable, core->training_off});
     function(*core->jobs, call);
   };
@@ -194,12 +199,13 @@ void Control(JobService& jobs, const Call& call, JobId id) {
 
 }  // namespace
 
-void AddTrainRoutes(ServerCore& core, std::vector<Route>& routes) {
+void AddTrainRoutes(ServerCore& core, const TokenCheck& tokens, std::vector<Route>& routes) {
   ServerCore* c = &core;
   const std::string job = "/v2/train/jobs/{job}";
   routes.insert(
       routes.end(),
-      {{Method::kPost, "/v2/train/jobs", OfAll(c, Submit)},
+      {{Method::kPost, "/v2/train/jobs",
+        OfAll(c, [&tokens](JobService& jobs, const Call& call) { Submit(jobs, call, tokens); })},
        {Method::kGet, "/v2/train/jobs", OfAll(c, List)},
        {Method::kGet, "/v2/train/events",
         OfAll(c, [](JobService& jobs, const Call& call) { Events(jobs, call, std::nullopt); })},

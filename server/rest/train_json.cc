@@ -45,6 +45,7 @@ Json::Value JobToJson(const jobs::JobRecord& job) {
   Json::Value json;
   json["id"] = Json::Int64(job.id);
   json["name"] = job.name;
+  json["owner"] = job.owner;
   json["state"] = std::string(JobStateName(job.state));
   json["reason"] = job.reason;
   json["model"] = job.model;

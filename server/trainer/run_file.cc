@@ -12,6 +12,7 @@ namespace tandem {
 namespace {
 
 constexpr int kMostThreads = 4096;
+constexpr std::int64_t kMostJobs = std::int64_t{1} << 53;
 
 }  // namespace
 
@@ -22,6 +23,8 @@ Status WriteRunFile(const TrainerRun& run, const std::filesystem::path& file) {
   json["folder"] = run.folder.string();
   if (!run.data_root.empty()) json["data_root"] = run.data_root.string();
   json["threads"] = run.threads;
+  json["number"] = Json::Int64(run.number);
+  json["measure_only"] = run.measure_only;
   std::ofstream out(file, std::ios::trunc);
   out << JsonLine(json) << "\n";
   out.close();
@@ -41,6 +44,8 @@ Result<TrainerRun> ReadRunFile(const std::filesystem::path& file) {
   fields.Text("folder", folder);
   fields.Text("data_root", data_root);
   fields.Whole("threads", run.threads, 1, kMostThreads);
+  fields.Whole("number", run.number, 0, kMostJobs);
+  fields.Flag("measure_only", run.measure_only);
   const Json::Value* const job = fields.Object("job");
   fields.Finish();
   if (!mistakes.empty()) return Invalid("'{}': {}", file.string(), mistakes.front().message);

@@ -48,9 +48,15 @@ Result<EndEvent> Train(const TrainerRun& run, TrainerBoard& board, EventPipe& pi
   at::set_num_threads(run.threads);
   if (run.job.deterministic) at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
   BoardGate gate(board);
-  const training::TrainerPaths paths{.model = run.model, .folder = run.folder, .data_root = run.data_root};
+  const training::TrainerPaths paths{
+      .model = run.model, .folder = run.folder, .data_root = run.data_root, .job = run.number};
   TANDEM_ASSIGN(const auto trainer, training::Trainer::Prepare(run.job, paths, gate, pipe, RealClock::Instance()));
-  TANDEM_ASSIGN(const training::TrainingEnd end, trainer->Run(interrupted));
+  training::TrainingEnd end = training::TrainingEnd::kFinished;
+  if (run.measure_only) {
+    TANDEM_TRY(trainer->Measure());
+  } else {
+    TANDEM_ASSIGN(end, trainer->Run(interrupted));
+  }
   const training::TrainingProgress& progress = trainer->progress();
   EndEvent event{.outcome = TrainerOutcome::kFinished,
                  .step = progress.step,

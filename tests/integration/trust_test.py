@@ -239,7 +239,7 @@ class Tokens(TrustTest):
         self.assertEqual(server.call("GET", "/v2").status, 401)
 
     def test_wrong_token_files_stop_the_start(self):
-        for text in ("", "\n\n", "# only a comment\n", "two words\n", "x" * 5000 + "\n"):
+        for text in ("", "\n\n", "# only a comment\n", "three short words\n", "na/me token\n", "x" * 5000 + "\n"):
             file = self.folder / "wrong"
             file.write_text(text)
             done = tandem("serve", "--model-repository", self.repository, "--token-file", file, "--http-port", "0",

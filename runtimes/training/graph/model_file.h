@@ -14,8 +14,9 @@ namespace tandem::training {
 // The model in a file, with weights from files beside it brought in. Those must lie in the model's folder.
 [[nodiscard]] Result<onnx::ModelProto> LoadModel(const std::filesystem::path& file);
 
-// Puts weights in place of those of their names. One that the graph filled with a constant becomes a weight of its own.
-// Names, inputs and outputs stay as they are. kInvalidArgument names a weight that the graph does not have.
+// Puts weights in place of those of their names. One that the graph filled with a constant, or handed on by an Identity
+// node, becomes a weight of its own. Names, inputs and outputs stay as they are. kInvalidArgument names a weight that
+// the graph does not have.
 [[nodiscard]] Status PutWeights(const std::map<std::string, at::Tensor>& weights, onnx::ModelProto& model);
 
 // Sets an entry of the model's metadata.

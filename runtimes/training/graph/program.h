@@ -29,7 +29,10 @@ struct ProgramInput {
 // What the graph computes with and does not compute from its inputs.
 struct Weight {
   at::Tensor tensor;
-  bool trainable = false;  // By its place: a floating-point weight, no running statistic and no number in a formula.
+  // By its place: a floating-point weight, no running statistic, no weight of classes and no number in a formula.
+  bool trainable = false;
+  bool statistic = false;  // A mean or a variance of batch normalisation.
+  bool shared = false;     // Read in several places.
 };
 
 // An ONNX graph made ready to be run by ATen, under autograd: nodes in order with their kernels, values in slots that

@@ -9,6 +9,7 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include "runtimes/training/graph/fixed_inputs.h"
 #include "runtimes/training/graph/fuse_nodes.h"
 #include "runtimes/training/graph/program.h"
 #include "runtimes/training/ops/tensor_proto.h"
@@ -73,6 +74,7 @@ class ProgramBuilder {
  private:
   Status AddInitializers();
   Status AddInputs();
+  void FindFixed();
   void FindNeeded(const std::vector<std::string>& wanted);
   Status AddNode(const onnx::NodeProto& node);
   Status Fold(const onnx::NodeProto& node, Program::Step& step);
@@ -94,6 +96,7 @@ class ProgramBuilder {
   std::unordered_map<std::string, at::Tensor> constants_;
   std::set<std::string, std::less<>> weights_;  // Constants that may be learnt: initializers, and fills in their place.
   std::set<std::string, std::less<>> statistics_;  // Means and variances of batch normalisation.
+  std::set<std::string, std::less<>> fixed_;       // What is never learnt: those, and weights of classes.
   std::set<const onnx::NodeProto*> needed_;
 };
 
@@ -120,6 +123,16 @@ Status ProgramBuilder::AddInputs() {
     program_->inputs_.push_back(std::move(input));
   }
   return {};
+}
+
+void ProgramBuilder::FindFixed() {
+  for (const auto& node : graph_.node()) {
+    const FixedInputs inputs = FixedInputsOf(node);
+    for (int i = inputs.first; i < inputs.end; ++i) {
+      fixed_.insert(node.input(i));
+      if (node.op_type() == "BatchNormalization") statistics_.insert(node.input(i));
+    }
+  }
 }
 
 // From the wanted values back. Nodes of a graph stand after what they read, so one pass is enough.
@@ -178,9 +191,6 @@ Status ProgramBuilder::AddNode(const onnx::NodeProto& node) {
     }
     step.outputs.push_back(name.empty() ? -1 : SlotOf(name));
   }
-  if (node.op_type() == "BatchNormalization") {
-    for (int i = 3; i < std::min(node.input_size(), 5); ++i) statistics_.insert(node.input(i));
-  }
   if (constant) return Fold(node, step);
   program_->steps_.push_back(std::move(step));
   return {};
@@ -188,7 +198,7 @@ Status ProgramBuilder::AddNode(const onnx::NodeProto& node) {
 
 // What the steps read of the constants; values that only folding needed are let go.
 void ProgramBuilder::NoteWeights() {
-  std::set<int> read;
+  std::multiset<int> read;
   for (const auto& step : program_->steps_) read.insert(step.inputs.begin(), step.inputs.end());
   read.insert(program_->wanted_.begin(), program_->wanted_.end());
   for (const auto& [name, tensor] : constants_) {
@@ -196,8 +206,11 @@ void ProgramBuilder::NoteWeights() {
     if (slot == slots_.end() || !read.contains(slot->second)) continue;
     program_->constants_.emplace_back(slot->second, tensor);
     if (!weights_.contains(name)) continue;
-    const bool trainable = !statistics_.contains(name) && tensor.numel() > 0 && tensor.dim() > 0;
-    program_->weights_.emplace(name, Weight{.tensor = tensor, .trainable = trainable});
+    program_->weights_.emplace(name,
+                               Weight{.tensor = tensor,
+                                      .trainable = !fixed_.contains(name) && tensor.numel() > 0 && tensor.dim() > 0,
+                                      .statistic = statistics_.contains(name),
+                                      .shared = read.count(slot->second) > 1});
   }
 }
 
@@ -221,6 +234,7 @@ Result<std::unique_ptr<Program>> ProgramBuilder::Build(const std::vector<std::st
   program_.reset(new Program());
   TANDEM_TRY(AddInitializers());
   TANDEM_TRY(AddInputs());
+  FindFixed();
   FindNeeded(wanted);
   const at::NoGradGuard no_gradients;
   for (const auto& node : graph_.node()) {

@@ -12,7 +12,7 @@
 #include "runtimes/training/graph/free_batch.h"
 #include "runtimes/training/graph/fuse_nodes.h"
 #include "runtimes/training/graph/model_file.h"
-#include "runtimes/training/graph/own_statistics.h"
+#include "runtimes/training/graph/fixed_inputs.h"
 #include "runtimes/training/graph/replace_head.h"
 
 namespace tandem::training {
@@ -24,7 +24,7 @@ constexpr std::string_view kOptimizerPrefix = "optimizer/";
 
 Result<onnx::ModelProto> LoadForJob(const TrainingJob& job, const std::filesystem::path& file) {
   TANDEM_ASSIGN(onnx::ModelProto model, LoadModel(file));
-  GiveStatisticsTheirOwn(*model.mutable_graph());
+  GiveFixedInputsTheirOwn(*model.mutable_graph());
   if (job.replace_head) TANDEM_TRY(ReplaceHead(*job.replace_head, job.seed, model));
   return model;
 }
@@ -117,7 +117,14 @@ Status Learner::ChooseParameters() {
       weight.tensor.set_requires_grad(true);
       parameters_.emplace(name, weight.tensor);
     }
-    if (chosen || (job_.update_batch_norm && !weight.trainable)) changing_.emplace(name, weight.tensor);
+    const bool updated = job_.update_batch_norm && weight.statistic;
+    if (updated && weight.shared) {
+      return Fail(ErrorCode::kUnsupported,
+                  "/update_batch_norm: '{}' is the running statistic of several places at once and cannot follow each; "
+                  "leave it false, or export the model with a tensor for each",
+                  name);
+    }
+    if (chosen || updated) changing_.emplace(name, weight.tensor);
   }
   if (!unused.empty()) return Invalid("/trainable: no weight of the model is like '{}'", *unused.begin());
   if (parameters_.empty()) return Invalid("the model has no weight that could be trained");

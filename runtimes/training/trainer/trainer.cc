@@ -175,10 +175,16 @@ Status Trainer::WriteResult() {
     }
   }
   TANDEM_ASSIGN(onnx::ModelProto model, ModelWithWeights(job_, paths_.model, weights));
-  PutMetadata("tandem.job", job_.name, model);
+  PutMetadata("tandem.job", std::to_string(paths_.job), model);
+  PutMetadata("tandem.job_name", job_.name, model);
   PutMetadata("tandem.steps", std::to_string(progress_.step), model);
   if (progress_.best) PutMetadata("tandem.metric", std::to_string(*progress_.best), model);
   return SaveModel(model, ResultFile(paths_));
+}
+
+Status Trainer::Measure() {
+  if (!Evaluates()) return Invalid("/evaluation: the job has none, so nothing can be measured");
+  return Evaluate();
 }
 
 Result<TrainingEnd> Trainer::Run(const std::atomic<bool>& interrupt) {

@@ -25,6 +25,7 @@ struct TrainerPaths {
   std::filesystem::path model;      // The ONNX file that is trained from.
   std::filesystem::path folder;     // Of the job: checkpoints, and in the end the model.
   std::filesystem::path data_root;  // Data lies under it.
+  std::int64_t job = 0;             // Its number: what the written model says of its origin.
 };
 
 // What is told of a run as it goes. Called on the training thread, but for OnCheckpoint, which is called on the one
@@ -74,6 +75,9 @@ class Trainer {
   // Trains. When `interrupt` becomes true it writes a checkpoint after the step and returns kInterrupted. Otherwise the
   // model is written to ResultFile(). An error leaves the last good checkpoint.
   [[nodiscard]] Result<TrainingEnd> Run(const std::atomic<bool>& interrupt);
+
+  // Evaluates the model as it is: progress().baseline. kInvalidArgument when the job has no evaluation.
+  [[nodiscard]] Status Measure();
 
   // Steps done, and what was measured before the first and at its best, if anything was: accuracy, else the loss.
   [[nodiscard]] const TrainingProgress& progress() const { return progress_; }

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "runtimes/training/graph/fixed_inputs.h"
 #include "runtimes/training/graph/free_batch.h"
 #include "runtimes/training/graph/model_file.h"
 #include "runtimes/training/graph/replace_head.h"
@@ -72,6 +73,91 @@ TEST(Program, WeightsAreLearntAndStatisticsAreNot) {
     if (weight.trainable) trainable.push_back(name);
   }
   EXPECT_EQ(trainable, (std::vector<std::string>{"scale", "shift"}));
+}
+
+// Exporters keep equal tensors once: "zeros" is the shift of one layer and the mean of both, behind Identity nodes.
+onnx::ModelProto NormalizedTwice() {
+  return ModelBuilder()
+      .Input("x", {-1, 2})
+      .Output("y", {-1, 2})
+      .Weight("ones", at::ones({2}))
+      .Weight("zeros", at::zeros({2}))
+      .Weight("scale", at::ones({2}))
+      .Node("Identity", {"zeros"}, {"mean1"})
+      .Node("Identity", {"ones"}, {"ones1"})
+      .Node("Identity", {"ones1"}, {"variance1"})
+      .Node("Identity", {"zeros"}, {"mean2"})
+      .Node("Identity", {"ones"}, {"variance2"})
+      .Node("BatchNormalization", {"x", "scale", "zeros", "mean1", "variance1"}, {"n"})
+      .Node("BatchNormalization", {"n", "scale", "zeros", "mean2", "variance2"}, {"y"})
+      .model();
+}
+
+TEST(Program, StatisticsBehindIdentityNodesAreTensorsOfTheirOwn) {
+  onnx::ModelProto model = NormalizedTwice();
+  GiveFixedInputsTheirOwn(*model.mutable_graph());
+  const auto program = Program::Compile(model, {"y"}, AllOps());
+  ASSERT_TRUE(program) << program.error().message;
+  std::vector<std::string> trainable;
+  std::vector<std::string> statistics;
+  for (const auto& [name, weight] : (*program)->weights()) {
+    if (weight.trainable) trainable.push_back(name);
+    if (weight.statistic) statistics.push_back(name);
+    EXPECT_FALSE(weight.statistic && weight.shared) << name;
+  }
+  EXPECT_EQ(trainable, (std::vector<std::string>{"scale", "zeros"}));
+  EXPECT_EQ(statistics, (std::vector<std::string>{"mean1", "mean2", "variance1", "variance2"}));
+
+  OpenGate gate;
+  const at::Tensor x = at::arange(8, at::kFloat).reshape({4, 2});
+  const RunMode mode{.training = true, .update_batch_norm = true};
+  ASSERT_TRUE((*program)->Run(mode, std::vector{x}, gate));
+  const auto& weights = (*program)->weights();
+  EXPECT_TRUE(at::allclose(weights.at("mean1").tensor, x.mean(0).mul(0.1)));
+  EXPECT_TRUE(at::allclose(weights.at("mean2").tensor, at::zeros({2}), 1e-4, 1e-4))
+      << "of what the first has normalised";
+  EXPECT_TRUE(at::equal(weights.at("zeros").tensor, at::zeros({2})));
+}
+
+TEST(Program, AStatisticThatTwoLayersReadDirectlyIsMarked) {
+  const auto model = ModelBuilder()
+                         .Input("x", {-1, 2})
+                         .Output("y", {-1, 2})
+                         .Weight("ones", at::ones({2}))
+                         .Weight("zeros", at::zeros({2}))
+                         .Node("BatchNormalization", {"x", "ones", "zeros", "zeros", "ones"}, {"y"})
+                         .model();
+  const auto program = Program::Compile(model, {"y"}, AllOps());
+  ASSERT_TRUE(program) << program.error().message;
+  for (const auto& [name, weight] : (*program)->weights()) {
+    EXPECT_TRUE(weight.statistic && weight.shared && !weight.trainable) << name;
+  }
+}
+
+TEST(Program, WeightsOfClassesAreNotLearnt) {
+  const auto with = [](const char* weights) {
+    return ModelBuilder()
+        .Input("x", {-1, 3})
+        .Output("loss", {})
+        .Weight("w", at::ones({3, 3}))
+        .Weight("classes", at::ones({3}))
+        .Weight("labels", at::tensor({0, 2}, at::kLong))
+        .Node("Identity", {"classes"}, {"handed"})
+        .Node("MatMul", {"x", "w"}, {"scores"})
+        .Node("SoftmaxCrossEntropyLoss", {"scores", "labels", weights}, {"loss"})
+        .model();
+  };
+  for (const char* weights : {"classes", "handed"}) {
+    onnx::ModelProto model = with(weights);
+    GiveFixedInputsTheirOwn(*model.mutable_graph());
+    const auto program = Program::Compile(model, {"loss"}, AllOps());
+    ASSERT_TRUE(program) << program.error().message;
+    std::vector<std::string> trainable;
+    for (const auto& [name, weight] : (*program)->weights()) {
+      if (weight.trainable) trainable.push_back(name);
+    }
+    EXPECT_EQ(trainable, std::vector<std::string>{"w"}) << weights;
+  }
 }
 
 TEST(Program, NamesTheNodeThatIsWrong) {

@@ -158,6 +158,79 @@ TEST_F(TrainerTest, StatisticsThatAreSharedWithWeightsBecomeTheirOwn) {
   EXPECT_FALSE(at::allclose(weights.at("scale"), weights.at("variance"), 0.1, 0.1));
 }
 
+// softmax(x·w + b) over a batch normalisation whose statistics are handed on by Identity nodes, or not.
+onnx::ModelProto NormalizedNetwork(bool handed) {
+  ModelBuilder builder;
+  builder.Input("x", {-1, 4})
+      .Output("y", {-1, 3})
+      .Weight("zeros", at::zeros({4}))
+      .Weight("ones", at::ones({4}))
+      .Weight("w", at::ones({4, 3}))
+      .Weight("b", at::zeros({3}));
+  if (handed) builder.Node("Identity", {"zeros"}, {"mean"}).Node("Identity", {"ones"}, {"variance"});
+  return builder
+      .Node("BatchNormalization", {"x", "ones", "zeros", handed ? "mean" : "zeros", handed ? "variance" : "ones"},
+            {"n"})
+      .Node("Gemm", {"n", "w", "b"}, {"s"})
+      .Node("Softmax", {"s"}, {"y"})
+      .With("axis", 1)
+      .model();
+}
+
+TEST_F(TrainerTest, StatisticsBehindIdentityNodesAreUpdatedAndWritten) {
+  ASSERT_TRUE(SaveModel(NormalizedNetwork(true), folder_ / "model.onnx"));
+  TrainingJob job = Job();
+  Notes notes;
+  ASSERT_TRUE(Run(job, notes));
+  EXPECT_TRUE(at::equal(Weights().at("mean"), at::zeros({4}))) << "they stay as they are";
+  EXPECT_FALSE(at::equal(Weights().at("zeros"), at::zeros({4}))) << "a shift that is learnt";
+
+  ForgetJob();
+  job.update_batch_norm = true;
+  Notes updated;
+  const auto end = Run(job, updated);
+  ASSERT_TRUE(end) << end.error().message;
+  const auto weights = Weights();
+  ASSERT_TRUE(weights.contains("mean"));
+  EXPECT_GT(weights.at("mean")[2].item<double>(), 0.01) << "a third of the examples has a 1 there";
+  // The file is a model again that can be trained.
+  fs::copy_file(folder_ / "job" / "model.onnx", folder_ / "model.onnx", fs::copy_options::overwrite_existing);
+  ForgetJob();
+  Notes again;
+  EXPECT_TRUE(Run(job, again));
+}
+
+TEST_F(TrainerTest, StatisticsThatAreWeightsAsWellCannotBeUpdated) {
+  ASSERT_TRUE(SaveModel(NormalizedNetwork(false), folder_ / "model.onnx"));
+  TrainingJob job = Job();
+  job.update_batch_norm = true;
+  Notes notes;
+  const auto end = Run(job, notes);
+  ASSERT_FALSE(end);
+  EXPECT_EQ(end.error().code, ErrorCode::kUnsupported);
+  EXPECT_NE(end.error().message.find("/update_batch_norm: 'ones'"), std::string::npos) << end.error().message;
+}
+
+TEST_F(TrainerTest, MeasuresAModelWithoutTrainingIt) {
+  Notes whole;
+  ASSERT_TRUE(Run(Job(), whole));
+  ForgetJob();
+  Notes notes;
+  const TrainerPaths paths{.model = folder_ / "model.onnx", .folder = folder_ / "job", .data_root = folder_};
+  const auto trainer = Trainer::Prepare(Job(), paths, gate_, notes, clock_);
+  ASSERT_TRUE(trainer) << trainer.error().message;
+  ASSERT_TRUE((*trainer)->Measure());
+  EXPECT_EQ((*trainer)->progress().baseline, whole.evaluations.front().accuracy);
+  EXPECT_TRUE(notes.steps.empty());
+  EXPECT_FALSE(fs::exists(Trainer::ResultFile(paths)));
+
+  TrainingJob blind = Job();
+  blind.evaluation = {};
+  const auto unable = Trainer::Prepare(blind, paths, gate_, notes, clock_);
+  ASSERT_TRUE(unable);
+  EXPECT_FALSE((*unable)->Measure());
+}
+
 TEST_F(TrainerTest, AnInterruptedRunEndsAsIfNothingHadHappened) {
   Notes whole;
   ASSERT_TRUE(Run(Job(), whole));

@@ -39,12 +39,28 @@ TEST_F(TokenCheckTest, AllowsAnyOfTheTokensAndNothingElse) {
 TEST_F(TokenCheckTest, AnEmptyOrBrokenFileIsAnErrorRatherThanAnOpenDoor) {
   EXPECT_FALSE(Load(""));
   EXPECT_FALSE(Load("# only a comment\n"));
-  EXPECT_FALSE(Load("two words\n"));
+  EXPECT_FALSE(Load("three short words\n"));
+  EXPECT_FALSE(Load("na/me token\n"));
+  EXPECT_FALSE(Load(" token\n"));
+  EXPECT_FALSE(Load(std::string(65, 'n') + " token\n"));
   EXPECT_FALSE(TokenCheck::Load(folder_ / "absent"));
 }
 
 TEST_F(TokenCheckTest, WithoutTokensEverythingIsAllowed) {
   EXPECT_TRUE(TokenCheck().Allows(""));
+  EXPECT_EQ(TokenCheck().NameOf(""), "default");
+}
+
+TEST_F(TokenCheckTest, ATokenMayHaveAName) {
+  const auto check = Load("ann alpha\nbeta\nci-bot_2.0 gamma\nann delta\n");
+  ASSERT_TRUE(check) << check.error().message;
+  EXPECT_EQ(check->NameOf("Bearer alpha"), "ann");
+  EXPECT_EQ(check->NameOf("Bearer beta"), "default");
+  EXPECT_EQ(check->NameOf("Bearer gamma"), "ci-bot_2.0");
+  EXPECT_EQ(check->NameOf("Bearer delta"), "ann") << "old and new while it is exchanged";
+  for (const char* wrong : {"Bearer ann", "Bearer ann alpha", "Bearer ann:alpha", ""}) {
+    EXPECT_EQ(check->NameOf(wrong), std::nullopt) << wrong;
+  }
 }
 
 TEST_F(TokenCheckTest, AByteOrderMarkIsNoPartOfTheFirstToken) {

@@ -36,14 +36,14 @@ TEST(TrainText, WhatTheServerFindsWrongIsNamedOnce) {
 }
 
 constexpr const char* kJob =
-    R"({"id":7,"name":"try","state":"failed","reason":"no memory","model":"digits","model_version":"2",
+    R"({"id":7,"name":"try","owner":"ann","state":"failed","reason":"no memory","model":"digits","model_version":"2",
         "published_version":"","progress":{"step":4,"total_steps":9,"epoch":0,"loss":0.5},"attempts":3,
         "created_at":"2026-01-31T12:00:00.000Z","job":{"epochs":3}})";
 
 TEST(TrainText, AJobHasALineInTheList) {
   const auto table = JobTable(Parsed(std::string(R"({"next":null,"jobs":[)") + kJob + "]}"));
   ASSERT_TRUE(table) << table.error().message;
-  for (const char* part : {"JOB", "try", "failed", "digits:2", "4/9", "0.5", "2026-01-31T12:00:00"}) {
+  for (const char* part : {"JOB", "try", "ann", "failed", "digits:2", "4/9", "0.5", "2026-01-31T12:00:00"}) {
     EXPECT_THAT(*table, HasSubstr(part));
   }
   EXPECT_FALSE(JobTable(Parsed("[]")));
@@ -53,7 +53,8 @@ TEST(TrainText, AJobHasALineInTheList) {
 TEST(TrainText, AJobIsShownWithItsReasonAndWhatWasSubmitted) {
   const auto text = JobText(Parsed(kJob));
   ASSERT_TRUE(text) << text.error().message;
-  for (const char* part : {"job 7 (try): failed", "no memory", "digits version 2", "attempts     3", "\"epochs\": 3"}) {
+  for (const char* part : {"job 7 (try): failed", "no memory", "owner        ann", "digits version 2", "attempts     3",
+                           "\"epochs\": 3"}) {
     EXPECT_THAT(*text, HasSubstr(part));
   }
 }

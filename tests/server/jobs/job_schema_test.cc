@@ -70,5 +70,15 @@ TEST_F(JobSchemaTest, TheRealMigrationsMakeADatabase) {
   EXPECT_TRUE(migrated) << migrated.error().message;
 }
 
+TEST_F(JobSchemaTest, JobsOfTheFirstVersionGetAnOwner) {
+  const auto database = Open();
+  ASSERT_TRUE(Migrate(*database, JobMigrations().first(1)));
+  ASSERT_TRUE(database->RunScript(
+      "INSERT INTO jobs (state, name, owner, spec, spec_hash, model, model_version, priority, created_at) "
+      "VALUES ('queued', 'n', '', '{}', '', 'm', '', 0, 0)"));
+  ASSERT_TRUE(Migrate(*database, JobMigrations()));
+  EXPECT_EQ(database->WholeOf("SELECT count(*) FROM jobs WHERE owner = 'default' AND NOT publish_due"), 1);
+}
+
 }  // namespace
 }  // namespace tandem::jobs

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -15,6 +16,7 @@ namespace tandem::jobs {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -96,6 +98,49 @@ TEST_F(JobStoreTest, ListsNewestFirstInPagesThatNewJobsDoNotShift) {
   EXPECT_EQ(store_->List({.limit = 6}).value().next, 0) << "a full page may be the last";
   EXPECT_FALSE(store_->List({.limit = 0}));
   EXPECT_FALSE(store_->List({.limit = 1001}));
+}
+
+TEST_F(JobStoreTest, PublishingIsDueUntilItCameToAnEnd) {
+  const auto due = [&] { return Ids({.publish_due = true}); };
+  const JobId published = AddRunning();
+  const JobId given_up = AddRunning();
+  const JobId other = AddRunning();
+  for (const JobId id : {published, given_up}) {
+    EXPECT_TRUE(store_->Transition(id, JobAction::kSucceed, {.publish_due = true})->publish_due);
+  }
+  EXPECT_FALSE(store_->Transition(other, JobAction::kSucceed)->publish_due);
+  Reopen();
+  EXPECT_THAT(due(), ElementsAre(given_up, published));
+  ASSERT_TRUE(store_->SetPublishedVersion(published, "4", "its output has 7 classes"));
+  EXPECT_THAT(due(), ElementsAre(given_up));
+  EXPECT_THAT(store_->EventsAfter(published, 0, 100)->back().body,
+              AllOf(HasSubstr("\"version\":\"4\""), HasSubstr("\"note\":\"its output has 7 classes\"")));
+  ASSERT_TRUE(store_->GiveUpPublishing(given_up, "not_published", "it is no better"));
+  EXPECT_THAT(due(), IsEmpty());
+  const JobEvent last = store_->EventsAfter(given_up, 0, 100)->back();
+  EXPECT_EQ(last.kind, "not_published");
+  EXPECT_EQ(last.body, R"({"why":"it is no better"})");
+  EXPECT_EQ(store_->GiveUpPublishing(99, "not_published", "").error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(JobStoreTest, TellsWhenTheNumberOfJobsInAStateMayHaveChanged) {
+  std::uint64_t seen = store_->state_changes();
+  const auto changed = [&] {
+    const std::uint64_t before = std::exchange(seen, store_->state_changes());
+    return seen != before;
+  };
+  const JobId id = Add();
+  EXPECT_TRUE(changed());
+  ASSERT_TRUE(store_->Transition(id, JobAction::kAdmit));
+  EXPECT_TRUE(changed());
+  ASSERT_TRUE(store_->UpdateProgress(id, {.step = 1}));
+  EXPECT_FALSE(changed());
+  EXPECT_FALSE(store_->Transition(id, JobAction::kResume));
+  EXPECT_FALSE(changed());
+  ASSERT_TRUE(store_->Transition(id, JobAction::kCancel));
+  EXPECT_TRUE(changed());
+  ASSERT_TRUE(store_->Delete(id));
+  EXPECT_TRUE(changed());
 }
 
 TEST_F(JobStoreTest, FiltersByStateAndOwner) {

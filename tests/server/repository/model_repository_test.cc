@@ -284,6 +284,83 @@ TEST_F(Repository, PollingFindsNewModels) {
   EXPECT_EQ(loaded.get_future().wait_for(std::chrono::seconds(60)), std::future_status::ready);
 }
 
+TEST_F(Repository, OneModelCanBeReloadedAloneInEveryMode) {
+  for (const ControlMode mode : {ControlMode::kNone, ControlMode::kPoll, ControlMode::kExplicit}) {
+    repo_.Write("a/1/model.onnx", AddModel(1));
+    repo_.Write("b/1/model.onnx", AddModel(10));
+    options_.poll_interval = std::chrono::hours(1);
+    Start(mode, {"a", "b"});
+    repo_.Write("a/2/model.onnx", AddModel(2));
+    repo_.Write("b/2/model.onnx", AddModel(20));
+    repo_.Write("c/1/model.onnx", AddModel(30));
+    const Status reloaded = models_->Reload("a");
+    ASSERT_TRUE(reloaded) << reloaded.error().message;
+    EXPECT_EQ(Served("a"), 2);
+    EXPECT_EQ(Served("b"), 10);
+    EXPECT_EQ(FindError("c"), ErrorCode::kNotFound);
+    repo_.Remove("a/2");
+    ASSERT_TRUE(models_->Reload("a"));
+    EXPECT_EQ(Served("a"), 1);
+    EXPECT_EQ(Served("b"), 10);
+    EXPECT_EQ(models_->Reload("c").error().code, ErrorCode::kConflict);
+    EXPECT_EQ(models_->Reload("nowhere").error().code, ErrorCode::kConflict);
+    models_.reset();
+    for (const char* name : {"a", "b", "c"}) repo_.Remove(name);
+  }
+}
+
+TEST_F(Repository, AReloadLeavesWhatWasUnloadedOrSentAlone) {
+  repo_.Write("a/1/model.onnx", AddModel(1));
+  Start(ControlMode::kExplicit, {"a"});
+  ASSERT_TRUE(models_->Unload("a"));
+  EXPECT_THAT(models_->Reload("a").error().message, HasSubstr("not loaded"));
+  EXPECT_EQ(Served("a"), -1);
+  ASSERT_TRUE(models_->Load("a", {.config_json = "{}", .files = {{"1/model.onnx", AddModel(5)}}}));
+  const Status reloaded = models_->Reload("a");
+  ASSERT_FALSE(reloaded);
+  EXPECT_THAT(reloaded.error().message, HasSubstr("came with a load call"));
+  EXPECT_EQ(Served("a"), 5);
+}
+
+TEST_F(Repository, AFailedReloadOfOneModelKeepsWhatIsServed) {
+  repo_.Write("a/1/model.onnx", AddModel(1));
+  Start();
+  repo_.Write("a/2/model.onnx", "corrupt");
+  EXPECT_FALSE(models_->Reload("a"));
+  EXPECT_EQ(Served("a"), 1);
+}
+
+TEST_F(Repository, ASuccessorIsSeenAsItsFileHasIt) {
+  // The configuration narrows both alike, so it must not come between them.
+  repo_.Write("a/1/model.onnx", AddModel(1));
+  repo_.Write("a/config.pbtxt", "max_batch_size: 4 input { name: 'x' data_type: TYPE_FP32 dims: 2 }");
+  repo_.Write("next.onnx", "in x FP32 -1 3\nout y FP32 -1 2\n");
+  Start();
+  const auto succession = models_->TrySuccessor("a", repo_.path() / "next.onnx");
+  ASSERT_TRUE(succession) << succession.error().message;
+  EXPECT_EQ(succession->served.inputs.at(0).shape, (Shape{-1, 2}));
+  EXPECT_EQ(succession->successor.inputs.at(0).shape, (Shape{-1, 3}));
+  repo_.Write("broken.onnx", "corrupt");
+  EXPECT_FALSE(models_->TrySuccessor("a", repo_.path() / "broken.onnx"));
+  EXPECT_FALSE(models_->TrySuccessor("nobody", repo_.path() / "next.onnx"));
+}
+
+TEST_F(Repository, TheOriginOfAVersionIsItsFilesWord) {
+  factory_.metadata = {{"tandem.job", "7"}, {"author", "ann"}};
+  repo_.Write("a/1/model.onnx", AddModel(1));
+  repo_.Write("a/config.pbtxt",
+              "parameters { key: 'tandem.job' value { string_value: '99' } } "
+              "parameters { key: 'tandem.metric' value { string_value: '1' } } "
+              "parameters { key: 'mine' value { string_value: 'kept' } }");
+  Start();
+  const auto config = models_->Config("a", "").value();
+  EXPECT_EQ(config->parameters().at("tandem.job").string_value(), "7");
+  EXPECT_FALSE(config->parameters().contains("tandem.metric")) << "nobody else can say so";
+  EXPECT_FALSE(config->parameters().contains("author"));
+  EXPECT_EQ(config->parameters().at("mine").string_value(), "kept");
+  EXPECT_EQ(models_->Index(true).at(0).origin, (std::map<std::string, std::string>{{"tandem.job", "7"}}));
+}
+
 TEST_F(Repository, LoadAndUnloadAreOnlyForExplicitMode) {
   repo_.Write("m/1/model.onnx", AddModel(1));
   for (const ControlMode mode : {ControlMode::kNone, ControlMode::kPoll}) {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <sstream>
@@ -138,6 +139,8 @@ class FakeFactory final : public SessionFactory {
     return std::make_unique<Session>(*this, std::move(signature), add, fail, endless);
   }
 
+  [[nodiscard]] std::map<std::string, std::string> Metadata(const SessionRequest&) override { return metadata; }
+
   [[nodiscard]] SessionRequest last_request() const {
     const std::scoped_lock lock(mu_);
     return last_request_;
@@ -151,6 +154,7 @@ class FakeFactory final : public SessionFactory {
   std::atomic<int> alive{0};
   std::atomic<int> runs{0};
   std::function<void(const SessionRequest&)> on_create;  // Set before use.
+  std::map<std::string, std::string> metadata;           // Of every file. Set before use.
 
  private:
   mutable std::mutex mu_;

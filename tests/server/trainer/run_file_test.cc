@@ -18,7 +18,8 @@ class RunFileTest : public testing::Test {
 };
 
 TrainerRun Sample() {
-  TrainerRun run{.model = "/a/model.onnx", .folder = "/b c", .data_root = "/d", .threads = 3};
+  TrainerRun run{
+      .model = "/a/model.onnx", .folder = "/b c", .data_root = "/d", .threads = 3, .number = 12, .measure_only = true};
   run.job.name = "n";
   run.job.model = "m";
   run.job.data = {.kind = DataKind::kSynthetic, .samples = 5, .classes = 2};

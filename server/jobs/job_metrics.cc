@@ -1,0 +1,114 @@
+#include "server/jobs/job_metrics.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tandem::jobs {
+
+std::string_view HoldReasonName(HoldReason reason) {
+  switch (reason) {
+    case HoldReason::kPaused: return "paused";
+  }
+  return "";
+}
+
+std::string_view PublishResultName(PublishResult result) {
+  switch (result) {
+    case PublishResult::kPublished: return "published";
+    case PublishResult::kNotBetter: return "not_better";
+    case PublishResult::kFailed: return "failed";
+    case PublishResult::kRolledBack: return "rolled_back";
+  }
+  return "";
+}
+
+bool JobMetrics::IsOld(const Entry& entry, MonotonicTime now) const {
+  return entry.ended && now - *entry.ended >= kKeepEnded;
+}
+
+JobMetrics::Entry& JobMetrics::Find(JobId job) {
+  const MonotonicTime now = clock_.Now();
+  std::erase_if(jobs_, [&](const auto& named) { return IsOld(named.second, now); });
+  Entry& entry = jobs_[job];
+  entry.totals.job = job;
+  entry.touched = now;
+  while (jobs_.size() > kMostJobs) {
+    auto oldest = jobs_.end();
+    for (auto it = jobs_.begin(); it != jobs_.end(); ++it) {
+      if (it->second.active || it->first == job) continue;
+      if (oldest == jobs_.end() || it->second.touched < oldest->second.touched) oldest = it;
+    }
+    if (oldest == jobs_.end()) break;
+    jobs_.erase(oldest);
+  }
+  return entry;
+}
+
+void JobMetrics::Started(JobId job) {
+  const MutexLock lock(mu_);
+  Entry& entry = Find(job);
+  entry.active = true;
+  ++entry.totals.attempts;
+}
+
+void JobMetrics::Retried(JobId job) {
+  const MutexLock lock(mu_);
+  ++Find(job).totals.retries;
+}
+
+void JobMetrics::Iterated(JobId job, std::int64_t steps, double loss) {
+  const MutexLock lock(mu_);
+  JobTotals& totals = Find(job).totals;
+  totals.iterations += std::max<std::int64_t>(0, steps);
+  totals.loss = loss;
+}
+
+void JobMetrics::Checkpointed(JobId job) {
+  const MutexLock lock(mu_);
+  ++Find(job).totals.checkpoints;
+}
+
+void JobMetrics::Held(JobId job, HoldReason reason, std::chrono::nanoseconds time) {
+  const MutexLock lock(mu_);
+  Find(job).totals.held[reason] += std::max(std::chrono::nanoseconds(0), time);
+}
+
+void JobMetrics::Stopped(JobId job) {
+  const MutexLock lock(mu_);
+  if (const auto found = jobs_.find(job); found != jobs_.end()) found->second.active = false;
+}
+
+void JobMetrics::Ended(JobId job) {
+  const MutexLock lock(mu_);
+  const auto found = jobs_.find(job);
+  if (found == jobs_.end()) return;
+  found->second.active = false;
+  found->second.ended = clock_.Now();
+}
+
+void JobMetrics::Forget(JobId job) {
+  const MutexLock lock(mu_);
+  jobs_.erase(job);
+}
+
+void JobMetrics::Count(PublishResult result) {
+  const MutexLock lock(mu_);
+  ++publishes_[result];
+}
+
+void JobMetrics::SetStates(std::map<JobState, std::int64_t> states) {
+  const MutexLock lock(mu_);
+  states_ = std::move(states);
+}
+
+TrainingTotals JobMetrics::Read() const {
+  const MutexLock lock(mu_);
+  const MonotonicTime now = clock_.Now();
+  TrainingTotals totals{.states = states_, .jobs = {}, .publishes = publishes_};
+  for (const auto& [id, entry] : jobs_) {
+    if (!IsOld(entry, now)) totals.jobs.push_back(entry.totals);
+  }
+  return totals;
+}
+
+}  // namespace tandem::jobs

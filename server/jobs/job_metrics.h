@@ -1,0 +1,92 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "api/base/clock.h"
+#include "api/base/mutex.h"
+#include "server/jobs/job_record.h"
+
+namespace tandem::jobs {
+
+// Why a trainer that could run is told to wait. Whatever holds trainers has a reason of its own here.
+enum class HoldReason { kPaused };
+inline constexpr std::array kHoldReasons = {HoldReason::kPaused};
+// "paused": as metrics spell it.
+[[nodiscard]] std::string_view HoldReasonName(HoldReason reason);
+
+enum class PublishResult { kPublished, kNotBetter, kFailed, kRolledBack };
+inline constexpr std::array kPublishResults = {PublishResult::kPublished, PublishResult::kNotBetter,
+                                               PublishResult::kFailed, PublishResult::kRolledBack};
+[[nodiscard]] std::string_view PublishResultName(PublishResult result);
+
+// What was counted for one job since the server began, or since the job was last forgotten. Nothing but the loss ever
+// goes down: steps that are done again after a trainer was lost count again.
+struct JobTotals {
+  JobId job = 0;
+  std::int64_t iterations = 0;
+  std::int64_t attempts = 0;  // Trainers that were started.
+  std::int64_t retries = 0;   // Of them, those that failed and are followed by another.
+  std::int64_t checkpoints = 0;
+  std::map<HoldReason, std::chrono::nanoseconds> held;
+  std::optional<double> loss;
+};
+
+struct TrainingTotals {
+  std::map<JobState, std::int64_t> states;  // How many jobs there are; empty before the first look.
+  std::vector<JobTotals> jobs;              // By number.
+  std::map<PublishResult, std::int64_t> publishes;
+};
+
+// What /metrics shows of training jobs. Written by the jobs thread, read by whoever is scraped. Thread-safe. Bounded: a
+// job is forgotten when it is deleted, kKeepEnded after its end, and, of those without a trainer, the one that was
+// counted longest ago when there are more than kMostJobs.
+class JobMetrics {
+ public:
+  static constexpr std::chrono::minutes kKeepEnded{15};
+  static constexpr std::size_t kMostJobs = 200;
+
+  // The clock is borrowed and outlives it.
+  explicit JobMetrics(const Clock& clock) : clock_(clock) {}
+
+  void Started(JobId job) EXCLUDES(mu_);
+  void Retried(JobId job) EXCLUDES(mu_);
+  void Iterated(JobId job, std::int64_t steps, double loss) EXCLUDES(mu_);
+  void Checkpointed(JobId job) EXCLUDES(mu_);
+  void Held(JobId job, HoldReason reason, std::chrono::nanoseconds time) EXCLUDES(mu_);
+  // Its trainer has gone; another may follow.
+  void Stopped(JobId job) EXCLUDES(mu_);
+  // The job has ended, or is deleted.
+  void Ended(JobId job) EXCLUDES(mu_);
+  void Forget(JobId job) EXCLUDES(mu_);
+  void Count(PublishResult result) EXCLUDES(mu_);
+  void SetStates(std::map<JobState, std::int64_t> states) EXCLUDES(mu_);
+
+  [[nodiscard]] TrainingTotals Read() const EXCLUDES(mu_);
+
+ private:
+  struct Entry {
+    JobTotals totals;
+    bool active = false;  // Has a trainer.
+    MonotonicTime touched{};
+    std::optional<MonotonicTime> ended;
+  };
+
+  Entry& Find(JobId job) REQUIRES(mu_);
+  [[nodiscard]] bool IsOld(const Entry& entry, MonotonicTime now) const;
+
+  // Constant after construction.
+  const Clock& clock_;
+
+  mutable Mutex mu_;
+  std::map<JobId, Entry> jobs_ GUARDED_BY(mu_);
+  std::map<PublishResult, std::int64_t> publishes_ GUARDED_BY(mu_);
+  std::map<JobState, std::int64_t> states_ GUARDED_BY(mu_);
+};
+
+}  // namespace tandem::jobs

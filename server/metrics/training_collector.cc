@@ -1,0 +1,93 @@
+#include "server/metrics/training_collector.h"
+
+#include <chrono>
+#include <string>
+#include <utility>
+
+namespace tandem {
+namespace {
+
+using jobs::JobTotals;
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+
+ClientMetric Labelled(std::vector<ClientMetric::Label> labels) {
+  ClientMetric metric;
+  metric.label = std::move(labels);
+  return metric;
+}
+
+ClientMetric OfJob(const JobTotals& job) {
+  return Labelled({{"job", std::to_string(job.job)}});
+}
+
+MetricFamily JobCounter(const char* name, const char* help, const std::vector<JobTotals>& jobs,
+                        std::int64_t JobTotals::* value) {
+  MetricFamily family{name, help, MetricType::Counter, {}};
+  for (const JobTotals& job : jobs) {
+    ClientMetric metric = OfJob(job);
+    metric.counter.value = static_cast<double>(job.*value);
+    family.metric.push_back(std::move(metric));
+  }
+  return family;
+}
+
+MetricFamily Losses(const std::vector<JobTotals>& jobs) {
+  MetricFamily family{"tandem_training_loss", "Loss of the newest step", MetricType::Gauge, {}};
+  for (const JobTotals& job : jobs) {
+    if (!job.loss) continue;
+    ClientMetric metric = OfJob(job);
+    metric.gauge.value = *job.loss;
+    family.metric.push_back(std::move(metric));
+  }
+  return family;
+}
+
+MetricFamily Held(const std::vector<JobTotals>& jobs) {
+  MetricFamily family{
+      "tandem_training_held_seconds_total", "Time that a trainer was told to wait, and did", MetricType::Counter, {}};
+  for (const JobTotals& job : jobs) {
+    for (const jobs::HoldReason reason : jobs::kHoldReasons) {
+      ClientMetric metric =
+          Labelled({{"job", std::to_string(job.job)}, {"reason", std::string(jobs::HoldReasonName(reason))}});
+      const auto held = job.held.find(reason);
+      metric.counter.value = held == job.held.end() ? 0 : std::chrono::duration<double>(held->second).count();
+      family.metric.push_back(std::move(metric));
+    }
+  }
+  return family;
+}
+
+}  // namespace
+
+std::vector<MetricFamily> TrainingFamilies(const jobs::TrainingTotals& totals) {
+  MetricFamily states{"tandem_training_jobs", "Training jobs by state", MetricType::Gauge, {}};
+  for (const auto& [state, count] : totals.states) {
+    ClientMetric metric = Labelled({{"state", std::string(jobs::JobStateName(state))}});
+    metric.gauge.value = static_cast<double>(count);
+    states.metric.push_back(std::move(metric));
+  }
+  MetricFamily publishes{
+      "tandem_training_publishes_total", "Trained models by what became of them", MetricType::Counter, {}};
+  for (const jobs::PublishResult result : jobs::kPublishResults) {
+    ClientMetric metric = Labelled({{"result", std::string(jobs::PublishResultName(result))}});
+    const auto counted = totals.publishes.find(result);
+    metric.counter.value = counted == totals.publishes.end() ? 0 : static_cast<double>(counted->second);
+    publishes.metric.push_back(std::move(metric));
+  }
+  const auto& of_jobs = totals.jobs;
+  return {std::move(states),
+          std::move(publishes),
+          JobCounter("tandem_training_iterations_total",
+                     "Steps of the optimizer, those done again after a trainer was lost included", of_jobs,
+                     &JobTotals::iterations),
+          JobCounter("tandem_training_attempts_total", "Trainers started", of_jobs, &JobTotals::attempts),
+          JobCounter("tandem_training_retries_total", "Trainers that failed and are followed by another", of_jobs,
+                     &JobTotals::retries),
+          JobCounter("tandem_training_checkpoints_total", "Checkpoints written", of_jobs, &JobTotals::checkpoints),
+          Losses(of_jobs),
+          Held(of_jobs)};
+}
+
+}  // namespace tandem
