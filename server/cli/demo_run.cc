@@ -113,6 +113,7 @@ Status DemoRun::LayOut() {
   serve_.state = (scratch_.path() / "state").string();
   serve_.training_idle = options_.training_idle;
   serve_.trainer = options_.trainer;
+  serve_.training_attempts = 3;  // Who watches does not want to wait for more.
   return {};
 }
 
@@ -218,14 +219,15 @@ Status DemoRun::BesideTraining() {
   };
   const Status offered = Offer({.enough = &training_->decided(), .lines = lines}, outcome_.beside);
   outcome_.training = training_->Seen();
+  // The last view may be older than the end.
+  for (const std::string& line : TrainingLines(*outcome_.training, view_->columns())) std::puts(line.c_str());
   return offered;
 }
 
 Status DemoRun::WithNewVersion() {
   if (interruption_.raised() || !outcome_.training || outcome_.training->job.published_version.empty()) return {};
   const std::string& version = outcome_.training->job.published_version;
-  std::printf("%s\nPublished as version %s of %s; the load goes on\n", EndLine(outcome_.training->job).c_str(),
-              version.c_str(), kDigitsModel);
+  std::puts("The load goes on");
   std::atomic<bool> enough{false};
   const std::int64_t number = std::atoll(version.c_str());
   Stage stage{.duration = kMostWithNewVersion, .enough = &enough, .lines = [this] { return ServedLines(); }};

@@ -48,11 +48,13 @@ std::string ServedLine(const ServedDigits& served) {
 
 std::string Sparkline(std::span<const double> values, std::size_t columns) {
   constexpr std::array<std::string_view, 8> kBlocks = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-  if (values.size() > columns) values = values.last(columns);
-  if (values.empty()) return "";
-  const auto [lowest, highest] = std::ranges::minmax(values);
+  if (values.empty() || columns == 0) return "";
+  std::vector<double> shown;
+  const std::size_t count = std::min(values.size(), columns);
+  for (std::size_t i = 0; i < count; ++i) shown.push_back(values[count == 1 ? 0 : i * (values.size() - 1) / (count - 1)]);
+  const auto [lowest, highest] = std::ranges::minmax(shown);
   std::string line;
-  for (const double value : values) {
+  for (const double value : shown) {
     const double share = highest > lowest ? (value - lowest) / (highest - lowest) : 0;
     // A value that is no number is shown as the lowest.
     const double block = std::isfinite(share) ? std::round(share * (kBlocks.size() - 1)) : 0;

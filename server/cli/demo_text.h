@@ -24,7 +24,7 @@ namespace tandem::cli {
 // "digits: version 1 answered 82 requests, 9.5 % of the pictures right; version 2 …"; empty when none has answered.
 [[nodiscard]] std::string ServedLine(const ServedDigits& served);
 
-// A curve of blocks from the lowest value to the highest, one for each of the last `columns` values.
+// A curve of blocks from the lowest value to the highest; of more than `columns` values some are left out.
 [[nodiscard]] std::string Sparkline(std::span<const double> values, std::size_t columns);
 
 }  // namespace tandem::cli

@@ -12,11 +12,15 @@ namespace tandem::cli {
 namespace {
 
 constexpr std::chrono::milliseconds kLook{100};
-constexpr std::size_t kKeptValues = 60;  // Of a series that is shown.
 
-void Append(std::vector<double>& series, double value) {
-  series.push_back(value);
-  if (series.size() > kKeptValues) series.erase(series.begin());
+// The numbers of one series.
+std::vector<double> ValuesIn(const Json::Value& metrics, const char* name) {
+  std::vector<double> values;
+  if (!metrics.isObject() || !metrics[name].isObject() || !metrics[name]["values"].isArray()) return values;
+  for (const Json::Value& value : metrics[name]["values"]) {
+    if (value.isNumeric()) values.push_back(value.asDouble());
+  }
+  return values;
 }
 
 }  // namespace
@@ -25,7 +29,7 @@ std::string DigitsJob(const std::string& data, int steps) {
   constexpr int kEvaluations = 20;
   return std::format(R"({{"name": "demo", "model": "{}", "data": "{}", "steps": {}, "batch_size": 32, )"
                      R"("optimizer": {{"kind": "adamw", "lr": 0.002}}, "evaluation": {{"split": 0.1, )"
-                     R"("every_steps": {}}}, "publish": "if_better", "seed": 1}})",
+                     R"("every_steps": {}}}, "publish": "if_better", "seed": 1, "threads": 1}})",
                      kDigitsModel, data, steps, std::max(1, steps / kEvaluations));
 }
 
@@ -60,7 +64,9 @@ bool DemoTraining::Look() {
     Decide("its job cannot be asked for: " + job.error().message);
     return true;
   }
+  const bool evaluated = job->metric != Seen().job.metric;
   TakeIn(*job);
+  if (evaluated || job->has_ended()) (void)ReadSeries(job->id);  // The next time shows what could not be read now.
   if (!job->has_ended()) return false;
   if (job->state != "succeeded") {
     Decide(std::format("job {} {}: {}", job->id, job->state, PrintableLines(job->reason)));
@@ -84,9 +90,15 @@ void DemoTraining::TakeIn(const JobView& job) {
     seen_.steps_per_second = static_cast<double>(job.step - first_->step) /
                              std::chrono::duration<double>(now - first_->time).count();
   }
-  if (job.loss && job.step != seen_.job.step) Append(seen_.losses, *job.loss);
-  if (job.metric && job.metric != seen_.job.metric) Append(seen_.accuracies, *job.metric);
   seen_.job = job;
+}
+
+Status DemoTraining::ReadSeries(std::int64_t job) {
+  TANDEM_ASSIGN(const Json::Value metrics, client_->Get(std::format("/v2/train/jobs/{}/metrics", job)));
+  const MutexLock lock(mu_);
+  seen_.losses = ValuesIn(metrics, "loss");
+  seen_.accuracies = ValuesIn(metrics, "accuracy");
+  return {};
 }
 
 void DemoTraining::Decide(std::string problem) {

@@ -20,7 +20,7 @@ namespace tandem::cli {
 struct TrainingStatus {
   JobView job;
   std::optional<double> steps_per_second;  // From the first step seen to the last.
-  std::vector<double> losses;              // As they were seen; the last ones only.
+  std::vector<double> losses;              // From the first step to the last evaluation, as the server keeps them.
   std::vector<double> accuracies;
   bool decided = false;  // It has ended, and whether its result is served is known.
   std::string problem;   // Why no new version is served; once decided, and empty when one is.
@@ -50,6 +50,7 @@ class DemoTraining {
   // Whether there is nothing more to be seen.
   [[nodiscard]] bool Look();
   void TakeIn(const JobView& job);
+  [[nodiscard]] Status ReadSeries(std::int64_t job);
   void Decide(std::string problem);
 
   // The watching thread only.
