@@ -46,8 +46,8 @@ std::string Number(std::uint64_t value, int bytes) {
 std::string NpyFile(const Tensor& tensor) {
   std::string shape;
   for (const std::int64_t dim : tensor.shape) shape += std::to_string(dim) + ",";
-  std::string header = "{'descr': '" + std::string(Descriptor(tensor.type)) +
-                       "', 'fortran_order': False, 'shape': (" + shape + "), }";
+  std::string header =
+      "{'descr': '" + std::string(Descriptor(tensor.type)) + "', 'fortran_order': False, 'shape': (" + shape + "), }";
   // The data begins at a multiple of 64: after 10 bytes, the header, and the line end that closes it.
   header.resize((10 + header.size() + 1 + 63) / 64 * 64 - 10 - 1, ' ');
   header += '\n';

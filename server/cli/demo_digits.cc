@@ -16,11 +16,10 @@ namespace {
 constexpr int kGlyphColumns = 5;
 constexpr int kGlyphRows = 7;
 constexpr std::array<std::string_view, kDigitClasses> kGlyphs = {
-    " ### #   ##  ### # ###  ##   # ### ", "  #   ##    #    #    #    #   ### ",
-    " ### #   #    #   #   #   #   #####", " ### #   #    #  ##     ##   # ### ",
-    "   #   ##  # # #  # #####   #    # ", "######    ####     #    ##   # ### ",
-    "  ##  #   #    #### #   ##   # ### ", "#####    #   #   #   #    #    #   ",
-    " ### #   ##   # ### #   ##   # ### ", " ### #   ##   # ####    #   #  ##  "};
+    " ### #   ##  ### # ###  ##   # ### ", "  #   ##    #    #    #    #   ### ", " ### #   #    #   #   #   #   #####",
+    " ### #   #    #  ##     ##   # ### ", "   #   ##  # # #  # #####   #    # ", "######    ####     #    ##   # ### ",
+    "  ##  #   #    #### #   ##   # ### ", "#####    #   #   #   #    #    #   ", " ### #   ##   # ### #   ##   # ### ",
+    " ### #   ##   # ####    #   #  ##  "};
 
 // Equal on every platform, unlike the distributions of the standard library.
 class Chance {
@@ -36,9 +35,7 @@ class Chance {
     for (int i = 0; i < 4; ++i) sum += Between(-1, 1);
     return sum * 0.866F;
   }
-  std::int64_t Below(std::int64_t end) {
-    return static_cast<std::int64_t>(bits_() >> 32) % end;
-  }
+  std::int64_t Below(std::int64_t end) { return static_cast<std::int64_t>(bits_() >> 32) % end; }
 
  private:
   std::mt19937_64 bits_;

@@ -90,18 +90,16 @@ std::string UntrainedDigitsModel(std::uint64_t seed) {
   Weights weights(seed);
   const std::string graph =
       Node("Conv", {"x", "conv1.weight", "conv1.bias"}, "conv1", same) + Node("Relu", {"conv1"}, "relu1") +
-      Node("MaxPool", {"relu1"}, "pool1", half) +
-      Node("Conv", {"pool1", "conv2.weight", "conv2.bias"}, "conv2", same) + Node("Relu", {"conv2"}, "relu2") +
-      Node("MaxPool", {"relu2"}, "pool2", half) + Node("Flatten", {"pool2"}, "features") +
-      Node("Gemm", {"features", "head.weight", "head.bias"}, "scores") + Field(2, kDigitsModel) +
-      weights.Draw("conv1.weight", {kFirst, 1, 3, 3}, 9) + weights.Zero("conv1.bias", kFirst) +
+      Node("MaxPool", {"relu1"}, "pool1", half) + Node("Conv", {"pool1", "conv2.weight", "conv2.bias"}, "conv2", same) +
+      Node("Relu", {"conv2"}, "relu2") + Node("MaxPool", {"relu2"}, "pool2", half) +
+      Node("Flatten", {"pool2"}, "features") + Node("Gemm", {"features", "head.weight", "head.bias"}, "scores") +
+      Field(2, kDigitsModel) + weights.Draw("conv1.weight", {kFirst, 1, 3, 3}, 9) + weights.Zero("conv1.bias", kFirst) +
       weights.Draw("conv2.weight", {kSecond, kFirst, 3, 3}, 9 * kFirst) + weights.Zero("conv2.bias", kSecond) +
       weights.Draw("head.weight", {kFeatures, kDigitClasses}, kFeatures) + weights.Zero("head.bias", kDigitClasses) +
       Field(11, Value("x", {1, kDigitSide, kDigitSide})) + Field(12, Value("scores", {kDigitClasses}));
   constexpr std::int64_t kIrVersion = 8;
   constexpr std::int64_t kOpset = 17;
-  return Number(1, kIrVersion) + Field(2, "tandem demo") + Field(7, graph) +
-         Field(8, Field(1, "") + Number(2, kOpset));
+  return Number(1, kIrVersion) + Field(2, "tandem demo") + Field(7, graph) + Field(8, Field(1, "") + Number(2, kOpset));
 }
 
 }  // namespace tandem::cli

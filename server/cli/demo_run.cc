@@ -170,8 +170,11 @@ Status DemoRun::MeasureModels() {
 Status DemoRun::WhileBuilding() {
   if (!build_) return {};
   const MonotonicTime until = RealClock::Instance().Now() + kFirstSign;
-  const auto waits = [&] { return !build_->ended() && !build_->has_spoken() && RealClock::Instance().Now() < until; };
-  for (build_->Look(); waits() && !interruption_.raised(); build_->Look()) std::this_thread::sleep_for(milliseconds(20));
+  build_->Look();
+  while (!build_->ended() && !build_->has_spoken() && RealClock::Instance().Now() < until && !interruption_.raised()) {
+    std::this_thread::sleep_for(milliseconds(20));
+    build_->Look();
+  }
   if (!build_->ended()) {
     std::puts("The trainer is being built; until then load comes without being measured");
     std::atomic<bool> built{false};
@@ -182,6 +185,10 @@ Status DemoRun::WhileBuilding() {
     };
     TANDEM_TRY(Offer(stage, outcome_.building));
     if (interruption_.raised()) return {};
+  }
+  // What was measured beside it counts no more.
+  if (outcome_.building || build_->has_spoken()) {
+    std::puts("The build has ended; once more with nothing beside them");
     TANDEM_TRY(MeasureModels());
   }
   if (!build_->succeeded()) outcome_.not_trained = "the trainer could not be built: " + build_->Problem();
@@ -192,8 +199,9 @@ Status DemoRun::Alone() {
   if (interruption_.raised()) return {};
   std::printf("Poisson arrivals for %.0f s at %.0f %% of the device's time; SLO %.0f ms\n", options_.seconds,
               100 * options_.load, Ms(*load_.models[0].slo));
-  return Offer({.duration = nanoseconds(std::llround(options_.seconds * 1e9)), .lines = [this] { return ServedLines(); }},
-               outcome_.alone);
+  return Offer(
+      {.duration = nanoseconds(std::llround(options_.seconds * 1e9)), .lines = [this] { return ServedLines(); }},
+      outcome_.alone);
 }
 
 Status DemoRun::BesideTraining() {

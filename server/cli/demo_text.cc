@@ -14,7 +14,8 @@ namespace {
 constexpr std::size_t kLongestCurve = 40;
 
 std::string CurveLine(std::string_view name, const std::vector<double>& values) {
-  return std::format("{:8}  {}  {:.4f} → {:.4f}", name, Sparkline(values, kLongestCurve), values.front(), values.back());
+  return std::format("{:8}  {}  {:.4f} → {:.4f}", name, Sparkline(values, kLongestCurve), values.front(),
+                     values.back());
 }
 
 }  // namespace
@@ -27,8 +28,7 @@ std::string BuildLine(const std::optional<BuildSteps>& steps) {
 std::vector<std::string> TrainingLines(const TrainingStatus& training, std::size_t columns) {
   std::vector<std::string> lines = {ProgressLine(training.job, training.steps_per_second, columns)};
   if (training.decided && training.problem.empty()) {
-    lines.push_back(
-        std::format("published as version {} of {}", training.job.published_version, training.job.model));
+    lines.push_back(std::format("published as version {} of {}", training.job.published_version, training.job.model));
   }
   if (columns == 0) return lines;
   if (training.accuracies.size() > 1) lines.push_back(CurveLine("accuracy", training.accuracies));
@@ -51,7 +51,8 @@ std::string Sparkline(std::span<const double> values, std::size_t columns) {
   if (values.empty() || columns == 0) return "";
   std::vector<double> shown;
   const std::size_t count = std::min(values.size(), columns);
-  for (std::size_t i = 0; i < count; ++i) shown.push_back(values[count == 1 ? 0 : i * (values.size() - 1) / (count - 1)]);
+  for (std::size_t i = 0; i < count; ++i)
+    shown.push_back(values[count == 1 ? 0 : i * (values.size() - 1) / (count - 1)]);
   const auto [lowest, highest] = std::ranges::minmax(shown);
   std::string line;
   for (const double value : shown) {

@@ -87,8 +87,8 @@ void DemoTraining::TakeIn(const JobView& job) {
   const MutexLock lock(mu_);
   if (job.step > 0 && (!first_ || job.step < first_->step)) first_ = FirstStep{.time = now, .step = job.step};
   if (first_ && job.step > seen_.job.step && job.step > first_->step) {
-    seen_.steps_per_second = static_cast<double>(job.step - first_->step) /
-                             std::chrono::duration<double>(now - first_->time).count();
+    seen_.steps_per_second =
+        static_cast<double>(job.step - first_->step) / std::chrono::duration<double>(now - first_->time).count();
   }
   seen_.job = job;
 }

@@ -69,7 +69,8 @@ std::string TrainingText(const DemoOutcome& outcome) {
   std::string text;
   if (outcome.training && outcome.training->job.step > 0) {
     text += std::format("Trained {} steps beside the load", outcome.training->job.step);
-    if (outcome.training->steps_per_second) text += std::format(", {:.1f} a second", *outcome.training->steps_per_second);
+    if (outcome.training->steps_per_second)
+      text += std::format(", {:.1f} a second", *outcome.training->steps_per_second);
     text += version > 0 ? std::format("; published as version {} of {}.\n", version, kDigitsModel) : ".\n";
   }
   if (outcome.served && !outcome.served->versions().empty()) text += ServedLine(*outcome.served) + ".\n";
@@ -98,13 +99,12 @@ std::string TrainingJson(const DemoOutcome& outcome) {
                             score.answers, score.accuracy());
   }
   const TrainingStatus& training = *outcome.training;
-  return std::format(
-      R"({{"state":{},"steps":{},"steps_per_second":{},"published_version":{},"versions":{{{}}},)"
-      R"("accuracy_before":{},"accuracy_after":{},"problem":{}}})",
-      JsonString(training.job.state), training.job.step,
-      training.steps_per_second ? std::format("{}", *training.steps_per_second) : "null",
-      JsonString(training.job.published_version), versions, before.accuracy(),
-      after.answers > 0 ? std::format("{}", after.accuracy()) : "null", JsonString(training.problem));
+  return std::format(R"({{"state":{},"steps":{},"steps_per_second":{},"published_version":{},"versions":{{{}}},)"
+                     R"("accuracy_before":{},"accuracy_after":{},"problem":{}}})",
+                     JsonString(training.job.state), training.job.step,
+                     training.steps_per_second ? std::format("{}", *training.steps_per_second) : "null",
+                     JsonString(training.job.published_version), versions, before.accuracy(),
+                     after.answers > 0 ? std::format("{}", after.accuracy()) : "null", JsonString(training.problem));
 }
 
 }  // namespace
@@ -116,9 +116,9 @@ DemoVerdict JudgeDemo(const DemoOutcome& outcome) {
   }
   DemoVerdict verdict;
   if (outcome.training_wanted) verdict.text = TrainingText(outcome);
-  verdict.text += std::format("{}{:.2f} % of {} requests answered within their SLO, {} failed.\n",
-                              outcome.interrupted ? "Interrupted. " : "", 100 * all.attainment(), all.scheduled,
-                              all.counts.failed);
+  verdict.text +=
+      std::format("{}{:.2f} % of {} requests answered within their SLO, {} failed.\n",
+                  outcome.interrupted ? "Interrupted. " : "", 100 * all.attainment(), all.scheduled, all.counts.failed);
   const auto [before, after] = BeforeAndAfter(outcome);
   const bool learnt = after.answers > 0 && after.accuracy() > before.accuracy();
   verdict.passed = all.counts.failed == 0 && all.counts.answered() > 0 && !outcome.interrupted &&

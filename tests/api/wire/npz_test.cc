@@ -84,9 +84,9 @@ Tensor Array(const std::string& name, DataType type, Shape shape, std::string_vi
 }
 
 TEST_F(NpzTest, WhatIsWrittenIsReadAgain) {
-  const std::vector<Tensor> arrays = {Array("x", DataType::kFp32, {1, 2}, "abcdefgh"),
-                                      Array("y", DataType::kInt64, {1}, "12345678"),
-                                      Array("one", DataType::kUint8, {}, "z"), Array("none", DataType::kFp64, {0, 3}, "")};
+  const std::vector<Tensor> arrays = {
+      Array("x", DataType::kFp32, {1, 2}, "abcdefgh"), Array("y", DataType::kInt64, {1}, "12345678"),
+      Array("one", DataType::kUint8, {}, "z"), Array("none", DataType::kFp64, {0, 3}, "")};
   ASSERT_TRUE(WriteNpz(file_, arrays));
   const auto read = ReadNpz(file_);
   ASSERT_TRUE(read) << read.error().message;

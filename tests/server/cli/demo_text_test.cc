@@ -50,7 +50,8 @@ TEST(DemoText, SaysWhatWasPublished) {
   status.job.state = "succeeded";
   status.job.published_version = "2";
   status.decided = true;
-  EXPECT_THAT(TrainingLines(status, 0), ElementsAre(StartsWith("job 1  succeeded"), "published as version 2 of digits"));
+  EXPECT_THAT(TrainingLines(status, 0),
+              ElementsAre(StartsWith("job 1  succeeded"), "published as version 2 of digits"));
   status.problem = "not published: no better";
   EXPECT_THAT(TrainingLines(status, 0), ElementsAre(StartsWith("job 1  succeeded")));
 }
