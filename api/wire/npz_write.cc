@@ -82,9 +82,9 @@ Status WriteNpz(const std::filesystem::path& path, const std::vector<Tensor>& ar
     }
     const std::string common = CommonFields(name, file);
     constexpr std::size_t kCommentDiskAndAttributes = 2 + 2 + 2 + 4;
-    list += "PK\x01\x02" + Number(kVersion, 2) + common + std::string(kCommentDiskAndAttributes, '\0') +
-            Number(zip.size(), 4) + name;
-    zip += "PK\x03\x04" + common + name + file;
+    list.append("PK\x01\x02").append(Number(kVersion, 2)).append(common).append(kCommentDiskAndAttributes, '\0');
+    list.append(Number(zip.size(), 4)).append(name);
+    zip.append("PK\x03\x04").append(common).append(name).append(file);
   }
   const std::string end = "PK\x05\x06" + Number(0, 4) + Number(arrays.size(), 2) + Number(arrays.size(), 2) +
                           Number(list.size(), 4) + Number(zip.size(), 4) + Number(0, 2);

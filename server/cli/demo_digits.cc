@@ -45,7 +45,7 @@ class Chance {
 float InkAt(std::string_view glyph, float column, float row) {
   const auto cell = [glyph](int c, int r) {
     if (c < 0 || r < 0 || c >= kGlyphColumns || r >= kGlyphRows) return 0.0F;
-    return glyph[static_cast<std::size_t>(r * kGlyphColumns + c)] == '#' ? 1.0F : 0.0F;
+    return glyph[static_cast<std::size_t>(r) * kGlyphColumns + static_cast<std::size_t>(c)] == '#' ? 1.0F : 0.0F;
   };
   const auto c = static_cast<int>(std::floor(column));
   const auto r = static_cast<int>(std::floor(row));

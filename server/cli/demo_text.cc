@@ -26,7 +26,8 @@ std::string BuildLine(const std::optional<BuildSteps>& steps) {
 }
 
 std::vector<std::string> TrainingLines(const TrainingStatus& training, std::size_t columns) {
-  std::vector<std::string> lines = {ProgressLine(training.job, training.steps_per_second, columns)};
+  const auto rate = training.job.has_ended() ? std::nullopt : training.steps_per_second;
+  std::vector<std::string> lines = {ProgressLine(training.job, rate, columns)};
   if (training.decided && training.problem.empty()) {
     lines.push_back(std::format("published as version {} of {}", training.job.published_version, training.job.model));
   }
@@ -39,9 +40,10 @@ std::vector<std::string> TrainingLines(const TrainingStatus& training, std::size
 std::string ServedLine(const ServedDigits& served) {
   std::string line;
   for (const auto& [version, score] : served.versions()) {
-    line += line.empty() ? std::format("{}: ", kDigitsModel) : "; ";
-    line += std::format("version {} answered {} request{}, {:.1f} % of the pictures right", version, score.answers,
-                        score.answers == 1 ? "" : "s", 100 * score.accuracy());
+    const std::string by = std::format("by version {}, {:.1f} % right", version, 100 * score.accuracy());
+    line += line.empty()
+                ? std::format("{}: {} answer{} {}", kDigitsModel, score.answers, score.answers == 1 ? "" : "s", by)
+                : std::format("; {} {}", score.answers, by);
   }
   return line;
 }

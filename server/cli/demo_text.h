@@ -21,7 +21,7 @@ namespace tandem::cli {
 // The job's progress and, on a terminal, how its accuracy and loss went so far.
 [[nodiscard]] std::vector<std::string> TrainingLines(const TrainingStatus& training, std::size_t columns);
 
-// "digits: version 1 answered 82 requests, 9.5 % of the pictures right; version 2 …"; empty when none has answered.
+// "digits: 82 answers by version 1, 9.5 % right; 12 by version 2, 97.0 % right"; empty when none has answered.
 [[nodiscard]] std::string ServedLine(const ServedDigits& served);
 
 // A curve of blocks from the lowest value to the highest; of more than `columns` values some are left out.
