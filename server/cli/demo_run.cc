@@ -176,7 +176,7 @@ Status DemoRun::WhileBuilding() {
     build_->Look();
   }
   if (!build_->ended()) {
-    std::puts("The trainer is being built; until then load comes without being measured");
+    std::puts("The trainer is not ready yet; until it is, load comes without being measured");
     std::atomic<bool> built{false};
     Stage stage{.enough = &built, .lines = [&] { return std::vector<std::string>{BuildLine(build_->steps())}; }};
     stage.on_progress = [&](const auto&) {

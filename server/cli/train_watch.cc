@@ -62,7 +62,7 @@ class ProgressView {
   const bool terminal_;
   StepRate rate_;
   std::string state_;
-  MonotonicTime written_at_{};
+  MonotonicTime written_at_;
   bool in_line_ = false;
 };
 

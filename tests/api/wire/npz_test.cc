@@ -122,7 +122,7 @@ TEST_F(NpzTest, EndsWellWhereverTheFileIsCutOrChanged) {
 
 TEST_F(NpzTest, DataThatChangedIsNoticed) {
   std::string bytes = FromHex(kStored);
-  const std::size_t data = bytes.find("\n", bytes.find("NUMPY")) + 1;  // After the header of the first array.
+  const std::size_t data = bytes.find('\n', bytes.find("NUMPY")) + 1;  // After the header of the first array.
   bytes[data] = static_cast<char>(bytes[data] ^ 1);
   const auto arrays = Read(bytes);
   ASSERT_FALSE(arrays);
