@@ -130,7 +130,7 @@ std::string DemoTable(const DemoOutcome& outcome) {
   const std::vector<const LoadReport*> reports = Reports(outcome);
   if (reports.empty()) return "";
   const bool training = outcome.beside.has_value();
-  TableRows rows = {{"model", "answered", "p50 ms", "p99 ms"}};
+  TableRows rows = {{"model", "answered", "req/s", "p50 ms", "p99 ms"}};
   if (training) rows[0] = {"model", "answered", "p50 ms alone", "training", "p99 ms alone", "training"};
   rows[0].insert(rows[0].end(), {"SLO ms", "in time", "late", "refused", "failed"});
   for (std::size_t i = 0; i < reports[0]->models.size(); ++i) {
@@ -139,6 +139,7 @@ std::string DemoTable(const DemoOutcome& outcome) {
     const ModelReport& first = reports[0]->models[i];
     std::vector<std::string>& row = rows.emplace_back();
     row = {first.model, std::to_string(sum.counts.answered())};
+    if (!training) row.push_back(outcome.alone ? std::format("{:.1f}", outcome.alone->models[i].achieved_rate) : "-");
     for (const double percent : {50.0, 99.0}) {
       row.push_back(Percentile(outcome.alone, i, percent));
       if (training) row.push_back(Percentile(outcome.beside, i, percent));

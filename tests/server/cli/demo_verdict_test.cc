@@ -119,6 +119,7 @@ TEST(DemoVerdict, WithoutTrainingTheLoadAloneCounts) {
   outcome.alone = Report(10, 5ms);
   EXPECT_TRUE(JudgeDemo(outcome).passed);
   EXPECT_EQ(JudgeDemo(outcome).text, "100.00 % of 10 requests answered within their SLO, 0 failed.\n");
+  EXPECT_THAT(DemoTable(outcome), HasSubstr("model   answered  req/s  p50 ms  p99 ms  SLO ms"));
   const auto json = ParseStrictJson(DemoJson(outcome));
   ASSERT_TRUE(json) << json.error().message;
   EXPECT_EQ((*json)["models"][0]["model"].asString(), "digits");
