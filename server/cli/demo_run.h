@@ -29,7 +29,7 @@ struct DemoOptions {
   std::string json_file;
   double load = 0.4;
   bool training = true;
-  int training_steps = 2000;
+  int training_steps = 4000;
   bool training_idle = true;
   std::string trainer;   // Empty: the program beside this one.
   std::string launcher;  // ./tandem, which can build the trainer; empty when nobody can.
