@@ -95,6 +95,7 @@ class LoadRun {
   // Takes the next arrival of a stream.
   static void Advance(Stream& stream);
   [[nodiscard]] bool Stopped() const { return hooks_.stop != nullptr && hooks_.stop->load(std::memory_order_relaxed); }
+  [[nodiscard]] bool Enough() const { return hooks_.enough != nullptr && hooks_.enough->load(); }
   // Sends what is due; true when it gave up early and more is due.
   bool SendDue(nanoseconds now);
   [[nodiscard]] nanoseconds NextWake(nanoseconds now) const;
@@ -172,6 +173,7 @@ LoadReport LoadRun::Run() {
   nanoseconds now{0};
   std::vector<RequestRecord> finished;
   while (!Stopped()) {
+    if (now < end_ && Enough()) end_ = now;
     const bool more_due = SendDue(now);
     if (now >= end_ && transport_.outstanding() == 0 && !more_due) break;
     finished.clear();
@@ -183,7 +185,7 @@ LoadReport LoadRun::Run() {
   const nanoseconds took = clock_.Now() - start_;
   report_.start = start_ + spec_.warmup;
   report_.partial = took < end_ || transport_.outstanding() > 0;
-  report_.measured = std::clamp(took - spec_.warmup, nanoseconds(0), spec_.duration);
+  report_.measured = std::clamp(took - spec_.warmup, nanoseconds(0), std::max(end_ - spec_.warmup, nanoseconds(0)));
   // Whichever thread is busier would be the bottleneck.
   const nanoseconds cpu = std::max(ThreadCpuTime() - cpu_before, transport_.OwnCpuTime() - own_cpu_before);
   report_.health.cpu_share =

@@ -94,6 +94,8 @@ struct LoadHooks {
   std::function<void(const LoadProgress&)> on_progress;
   std::function<void(const JudgedRequest&)> on_request;  // Every one.
   const std::atomic<bool>* stop = nullptr;               // Borrowed; ends the run early when true.
+  // Borrowed; when true the run is as long as it has lasted so far: nothing more is sent, and it is not partial.
+  const std::atomic<bool>* enough = nullptr;
 };
 
 // Offers the load from the calling thread and returns when every request has come to an outcome. An unreachable server

@@ -25,4 +25,8 @@ namespace tandem {
 [[nodiscard]] Result<std::vector<Tensor>> ReadNpz(const std::filesystem::path& path,
                                                   std::uint64_t max_bytes = std::uint64_t{1} << 30);
 
+// Writes a .npz file of arrays, by their names, that are not packed; at most 2 GB. The same arrays give the same bytes.
+// kUnsupported for types that NumPy does not have.
+[[nodiscard]] Status WriteNpz(const std::filesystem::path& path, const std::vector<Tensor>& arrays);
+
 }  // namespace tandem

@@ -128,7 +128,7 @@ with_lock() {
 }
 
 # programs_for COMMAND: what must be built for a command of the program's own, one target a line. Trainers take longer to
-# compile than all the rest, so only what starts them waits for that.
+# compile than all the rest, so only `serve` waits for that; the demo has one built while it serves.
 programs_for() {
   echo tandem
   [[ $1 != serve ]] || echo tandem-trainer

@@ -2,10 +2,12 @@
 
 #include <cstdio>
 #include <format>
+#include <utility>
 
 #include <ftxui/dom/elements.hpp>
 #include <ftxui/dom/table.hpp>
 #include <ftxui/screen/screen.hpp>
+#include <ftxui/screen/terminal.hpp>
 #include <unistd.h>
 
 #include "server/cli/plain_table.h"
@@ -26,51 +28,57 @@ ftxui::Element MakeTable(TableRows rows) {
   return table.Render();
 }
 
+void PrintPlain(const loadgen::LoadProgress& progress, const std::vector<std::string>& models,
+                const std::vector<std::string>& lines) {
+  std::string line = std::format("{:5.1f} s", Ms(progress.elapsed) / 1000);
+  for (std::size_t i = 0; i < models.size(); ++i) {
+    const loadgen::ModelProgress& m = progress.models[i];
+    line += std::format("  {} {:.0f}/s p50 {:.1f} ms p99 {:.1f} ms", models[i], m.rate, Ms(m.p50), Ms(m.p99));
+  }
+  std::puts(line.c_str());
+  for (const std::string& below : lines) std::printf("         %s\n", below.c_str());
+  std::fflush(stdout);
+}
+
 }  // namespace
 
 DemoView::DemoView(std::vector<std::string> models)
     : models_(std::move(models)), terminal_(::isatty(STDOUT_FILENO) == 1) {}
 
-void DemoView::Update(const loadgen::LoadProgress& progress) {
-  const double elapsed = Ms(progress.elapsed) / 1000;
+std::size_t DemoView::columns() const {
+  if (!terminal_) return 0;
+  const int width = ftxui::Terminal::Size().dimx;
+  return width > 3 ? static_cast<std::size_t>(width - 2) : 1;
+}
+
+void DemoView::Update(const loadgen::LoadProgress& progress, const std::vector<std::string>& lines, bool open_end) {
   if (!terminal_) {
-    std::string line = std::format("{:5.1f} s", elapsed);
-    for (std::size_t i = 0; i < models_.size(); ++i) {
-      const loadgen::ModelProgress& m = progress.models[i];
-      line += std::format("  {} {:.0f}/s p50 {:.1f} ms p99 {:.1f} ms", models_[i], m.rate, Ms(m.p50), Ms(m.p99));
-    }
-    std::puts(line.c_str());
-    std::fflush(stdout);
+    PrintPlain(progress, models_, lines);
     return;
   }
-  TableRows rows = {{" model ", " req/s ", " p50 ms ", " p99 ms ", " late ", " refused "}};
+  TableRows rows = {{" model ", " req/s ", " p50 ms ", " p99 ms ", " late ", " refused ", " failed "}};
   for (std::size_t i = 0; i < models_.size(); ++i) {
     const loadgen::ModelProgress& m = progress.models[i];
     rows.push_back({std::format(" {} ", models_[i]), std::format("{:6.0f} ", m.rate),
                     std::format("{:7.1f} ", Ms(m.p50)), std::format("{:7.1f} ", Ms(m.p99)),
-                    std::format("{:5} ", m.counts.late), std::format("{:8} ", m.counts.rejected)});
+                    std::format("{:5} ", m.counts.late), std::format("{:8} ", m.counts.rejected),
+                    std::format("{:7} ", m.counts.failed)});
   }
-  ftxui::Element view = ftxui::vbox(
-      {MakeTable(std::move(rows)), ftxui::text(std::format(" {:.0f} of {:.0f} s, {} under way", elapsed,
-                                                           Ms(progress.planned) / 1000, progress.outstanding))});
+  ftxui::Elements elements = {MakeTable(std::move(rows))};
+  for (const std::string& line : lines) elements.push_back(ftxui::text(" " + line));
+  const std::string elapsed = std::format("{:.0f}", Ms(progress.elapsed) / 1000);
+  const std::string of = open_end ? "" : std::format(" of {:.0f}", Ms(progress.planned) / 1000);
+  elements.push_back(ftxui::text(std::format(" {}{} s, {} under way", elapsed, of, progress.outstanding)));
+  ftxui::Element view = ftxui::vbox(std::move(elements));
   ftxui::Screen screen = ftxui::Screen::Create(ftxui::Dimension::Fit(view));
   ftxui::Render(screen, view);
   std::printf("%s%s", reset_.c_str(), screen.ToString().c_str());
   std::fflush(stdout);
-  reset_ = screen.ResetPosition();
+  reset_ = screen.ResetPosition(/*clear=*/true);
 }
 
-void DemoView::Summarize(const loadgen::LoadReport& report) {
-  TableRows rows = {
-      {"model", "answered", "req/s", "p50 ms", "p99 ms", "SLO ms", "in time", "late", "refused", "failed"}};
-  for (const loadgen::ModelReport& m : report.models) {
-    rows.push_back({m.model, std::to_string(m.counts.ok + m.counts.late), std::format("{:.1f}", m.achieved_rate),
-                    std::format("{:.1f}", Ms(m.latency.Percentile(50))),
-                    std::format("{:.1f}", Ms(m.latency.Percentile(99))), std::format("{:.0f}", m.slo ? Ms(*m.slo) : 0),
-                    std::format("{:.2f} %", 100 * m.attainment), std::to_string(m.counts.late),
-                    std::to_string(m.counts.rejected), std::to_string(m.counts.failed)});
-  }
-  std::printf("\n%s\n", PlainTable(rows).c_str());
+void DemoView::Leave() {
+  if (!std::exchange(reset_, {}).empty()) std::puts("");
 }
 
 }  // namespace tandem::cli

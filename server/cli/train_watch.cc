@@ -62,7 +62,7 @@ class ProgressView {
   const bool terminal_;
   StepRate rate_;
   std::string state_;
-  MonotonicTime written_at_{};
+  MonotonicTime written_at_;
   bool in_line_ = false;
 };
 
@@ -74,7 +74,8 @@ bool Wait(const Interruption& interruption) {
   return !interruption.raised();
 }
 
-// What became of the result of a job that should be published by itself; nothing while that is not decided.
+}  // namespace
+
 Result<std::optional<std::string>> PublishOutcome(ApiClient& client, const JobView& job) {
   if (!job.published_version.empty()) return "";
   SseReader reader;
@@ -99,8 +100,6 @@ Result<std::optional<std::string>> PublishOutcome(ApiClient& client, const JobVi
   TANDEM_TRY(understood);
   return outcome;
 }
-
-}  // namespace
 
 Result<int> WatchJob(ApiClient& client, std::int64_t id, bool quiet, const Interruption& interruption) {
   const Clock& clock = RealClock::Instance();

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "api/base/clock.h"
 #include "api/base/result.h"
@@ -33,6 +34,10 @@ class Patience {
   bool known_ = false;
   std::optional<MonotonicTime> away_since_;
 };
+
+// What became of the result of a job that has succeeded and is to be published by itself: empty when it is served, else
+// "not published: …". Nothing while that is not decided.
+[[nodiscard]] Result<std::optional<std::string>> PublishOutcome(ApiClient& client, const JobView& job);
 
 // Shows a job on standard output until it has ended and, if its result is to be published, until that is decided: one
 // line that changes on a terminal, a line now and then in a pipe, nothing when `quiet`. An interruption stops the

@@ -25,19 +25,13 @@ fs::path UserState() {
   return {};
 }
 
-fs::path TrainerBeside() {
-  std::error_code ec;
-  const fs::path self = fs::read_symlink("/proc/self/exe", ec);
-  return self.parent_path() / kTrainerProgram;
-}
-
 jobs::JobOptions Settings(const ServeOptions& o) {
   jobs::JobOptions settings;
   std::error_code ec;
   settings.state = o.state.empty() ? UserState() : fs::absolute(o.state, ec);
   if (!o.data_root.empty()) settings.data_root = fs::absolute(o.data_root, ec);
   settings.repositories.assign(o.model_repository.begin(), o.model_repository.end());
-  settings.trainer = o.trainer.empty() ? TrainerBeside() : fs::absolute(o.trainer, ec);
+  settings.trainer = TrainerProgram(o);
   settings.idle = o.training_idle;
   settings.threads = o.training_threads > 0 ? o.training_threads : UsableCores();
   settings.running = o.max_training_jobs;
@@ -47,6 +41,12 @@ jobs::JobOptions Settings(const ServeOptions& o) {
 }
 
 }  // namespace
+
+fs::path TrainerProgram(const ServeOptions& options) {
+  std::error_code ec;
+  if (!options.trainer.empty()) return fs::absolute(options.trainer, ec);
+  return fs::read_symlink("/proc/self/exe", ec).parent_path() / kTrainerProgram;
+}
 
 Result<std::unique_ptr<jobs::JobService>> StartTraining(const ServeOptions& options,
                                                         repository::ModelRepository& repository, const Clock& clock,

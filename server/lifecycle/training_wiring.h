@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -10,6 +11,9 @@
 #include "server/repository/model_repository.h"
 
 namespace tandem {
+
+// The trainer that the options name, or the one beside this program.
+[[nodiscard]] std::filesystem::path TrainerProgram(const ServeOptions& options);
 
 // Training as the options want it. When it is not wanted, or cannot be had and nobody named a folder for its state,
 // there is none, and `why_off` says why; the server serves all the same. What was asked for by name and cannot be had

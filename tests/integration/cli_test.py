@@ -61,6 +61,7 @@ class Cli(SharedServerTest):
                           ("infer", "bias", "--slo-ms", "-1"), ("infer", "bias", "--slo-ms", "0"),
                           ("infer", "bias", "--timeout", "nan"), ("infer", "bias", "--slo-ms", "nan"),
                           ("models", "list", "--timeout", "nan"), ("demo", "--seconds", "nan"), ("demo", "--load", "nan"),
+                          ("demo", "--training-steps", "0"), ("demo", "--training", "maybe"),
                           ("infer", "bias", "--top", "1.5")):
             done = tandem(*arguments)
             self.assertEqual(done.returncode, 2, f"{arguments}: {done.stdout} {done.stderr}")
@@ -243,7 +244,7 @@ class Cli(SharedServerTest):
 
     def test_demo_cleans_up(self):
         report = self.folder / "report.json"
-        done = self.demo("--seconds", "2", "--models", "squeezenet", "--json", report)
+        done = self.demo("--training", "false", "--seconds", "2", "--models", "squeezenet", "--json", report)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         (model, ) = json.loads(report.read_text())["models"]
         self.assertGreater(model["ok"], 0)
@@ -252,7 +253,7 @@ class Cli(SharedServerTest):
     def test_demo_asks_the_server_to_keep_the_slo(self):
         # Far more than the device can do: what cannot be answered in time is refused, since the server knows the SLO.
         report = self.folder / "report.json"
-        self.demo("--seconds", "3", "--load", "8", "--models", "squeezenet", "--json", report)
+        self.demo("--training", "false", "--seconds", "3", "--load", "8", "--models", "squeezenet", "--json", report)
         (model, ) = json.loads(report.read_text())["models"]
         self.assertGreater(model["rejected"], 0, model)
         self.assertEqual(model["failed"], 0, model)

@@ -345,6 +345,7 @@ fake_checkout() {
 case $1 in
   exit) exit "$2" ;;
   show) printf '<%s>' "${@:2}" && pwd ;;
+  launcher) echo "$TANDEM_LAUNCHER" ;;
   wait)
     trap 'exit 51' TERM
     trap 'exit 52' HUP
@@ -375,6 +376,17 @@ exit_code_and_arguments_pass_through() {
   expect status 7 "$status" || return
   cd "$WORK" || return
   expect arguments "<a b><><*>$WORK" "$(launch show 'a b' '' '*')"
+}
+
+the_program_is_told_who_can_build() {
+  fake_checkout >/dev/null
+  expect launcher "$WORK/checkout/tandem" "$(launch launcher)" || return
+  # As the demo does, from within: nothing is prepared again, and what is asked for is built.
+  printf '#!/bin/sh\necho "$@" >>%s\n' "$WORK/built" >"$WORK/checkout/tools/ninja"
+  : >"$WORK/built"
+  TANDEM_INSIDE=native TANDEM_ENVIRONMENT=$(cat "$WORK/checkout/build/release/.tandem-environment") \
+    "$WORK/checkout/tandem" build tandem-trainer || return
+  [[ $(cat "$WORK/built") == *"release tandem-trainer" ]] || expect targets '… release tandem-trainer' "$(cat "$WORK/built")"
 }
 
 signals_reach_the_program_under_the_same_pid() {

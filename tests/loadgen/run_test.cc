@@ -305,6 +305,24 @@ TEST(DriveLoad, AnAnswerThatIsNoneIsNotCompared) {
   EXPECT_EQ(report->models[0].checked, 0U);
 }
 
+TEST(DriveLoad, EndsInGoodOrderWhenItIsEnough) {
+  FakeClock clock;
+  SimulatedServer server(clock);
+  server.service = 30ms;  // Slower than the arrivals, so that some are under way when it is enough.
+  std::atomic<bool> enough{false};
+  LoadHooks hooks;
+  hooks.enough = &enough;
+  hooks.on_progress = [&](const LoadProgress& progress) { enough = progress.elapsed >= 2s; };
+  const auto report = DriveLoad(OneModel(ArrivalSpec::Constant(50), 100s), server, clock, hooks);
+  ASSERT_TRUE(report);
+  EXPECT_FALSE(report->partial);
+  EXPECT_EQ(report->measured, 2s);
+  EXPECT_EQ(report->models[0].scheduled, 100U);
+  EXPECT_EQ(report->models[0].counts.ok, 100U);
+  EXPECT_DOUBLE_EQ(report->models[0].attainment, 1);
+  EXPECT_DOUBLE_EQ(report->models[0].offered_rate, 50);
+}
+
 TEST(DriveLoad, StopsWhenToldAndSaysThatTheReportIsPartial) {
   FakeClock clock;
   SimulatedServer server(clock);

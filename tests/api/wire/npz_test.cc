@@ -1,7 +1,11 @@
+#include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -73,6 +77,34 @@ TEST_F(NpzTest, ReadsWhatNumpyWrites) {
   }
 }
 
+Tensor Array(const std::string& name, DataType type, Shape shape, std::string_view data) {
+  AlignedBuffer buffer(data.size());
+  std::memcpy(buffer.data(), data.data(), data.size());
+  return {.name = name, .type = type, .shape = std::move(shape), .data = Bytes::Own(std::move(buffer))};
+}
+
+TEST_F(NpzTest, WhatIsWrittenIsReadAgain) {
+  const std::vector<Tensor> arrays = {
+      Array("x", DataType::kFp32, {1, 2}, "abcdefgh"), Array("y", DataType::kInt64, {1}, "12345678"),
+      Array("one", DataType::kUint8, {}, "z"), Array("none", DataType::kFp64, {0, 3}, "")};
+  ASSERT_TRUE(WriteNpz(file_, arrays));
+  const auto read = ReadNpz(file_);
+  ASSERT_TRUE(read) << read.error().message;
+  ASSERT_EQ(read->size(), arrays.size());
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    EXPECT_EQ((*read)[i].name, arrays[i].name);
+    EXPECT_EQ((*read)[i].type, arrays[i].type);
+    EXPECT_EQ((*read)[i].shape, arrays[i].shape);
+    EXPECT_TRUE(std::ranges::equal((*read)[i].data.view, arrays[i].data.view)) << arrays[i].name;
+  }
+}
+
+TEST_F(NpzTest, RefusesToWriteWhatNumpyDoesNotHaveOrDoesNotFit) {
+  EXPECT_FALSE(WriteNpz(file_, {Array("b", DataType::kBf16, {1}, "ab")}));
+  EXPECT_FALSE(WriteNpz(file_, {Array("b", DataType::kFp32, {2}, "abcd")}));
+  EXPECT_FALSE(WriteNpz("/no/such/folder/a.npz", {}));
+}
+
 TEST_F(NpzTest, EndsWellWhereverTheFileIsCutOrChanged) {
   for (const std::string_view digits : {kStored, kPacked}) {
     const std::string whole = FromHex(digits);
@@ -90,7 +122,7 @@ TEST_F(NpzTest, EndsWellWhereverTheFileIsCutOrChanged) {
 
 TEST_F(NpzTest, DataThatChangedIsNoticed) {
   std::string bytes = FromHex(kStored);
-  const std::size_t data = bytes.find("\n", bytes.find("NUMPY")) + 1;  // After the header of the first array.
+  const std::size_t data = bytes.find('\n', bytes.find("NUMPY")) + 1;  // After the header of the first array.
   bytes[data] = static_cast<char>(bytes[data] ^ 1);
   const auto arrays = Read(bytes);
   ASSERT_FALSE(arrays);
