@@ -25,7 +25,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-
 Result<LogPiece> ReadLog(const JobFolder& folder, std::uint64_t offset, bool job_ended) {
   LogPiece piece{.text = {}, .next = offset, .ended = job_ended};
   std::ifstream in(LogFile(folder.path), std::ios::binary | std::ios::ate);

@@ -1,4 +1,4 @@
-"""What becomes of trained models: which are served, in whose place, where they came from, and what metrics tell of it."""
+"""What becomes of trained models: which are served, in whose place, where they came from, what metrics tell of it."""
 import os
 import signal
 import sqlite3
@@ -28,6 +28,10 @@ class PublishTest(TrainingTest):
 
     def versions(self, model):
         return self.server.call("GET", f"/v2/models/{model}").json()["versions"]
+
+    def check_served_file(self, version, job_id):
+        served = self.repository / "digits" / version / "model.onnx"
+        self.assertEqual(served.read_bytes(), self.result_file(job_id).read_bytes())
 
     def asking(self):
         """Asks `digits` without a pause until the test leaves the block; then none of the answers was an error."""
@@ -101,7 +105,7 @@ class Publishing(PublishTest):
         self.assertEqual(sorted(published.values()), ["2", "3"])
         self.assertEqual(self.versions("digits"), ["3"])
         for job_id, version in published.items():
-            self.assertEqual((self.repository / "digits" / version / "model.onnx").read_bytes(), self.result_file(job_id).read_bytes())
+            self.check_served_file(version, job_id)
         self.assertEqual(sorted(path.name for path in (self.repository / "digits").iterdir()), ["1", "2", "3"])
 
     def test_a_job_is_published_once_however_often_it_is_asked_for(self):
@@ -130,7 +134,7 @@ class Publishing(PublishTest):
             error = self.call("POST", f"/jobs/{job_id}/rollback", status=409)["error"]
         self.assertIn("version 2 of 'digits' stays", error)
         self.assertEqual(self.versions("digits"), ["2"])
-        self.assertEqual((self.repository / "digits" / "2" / "model.onnx").read_bytes(), self.result_file(job_id).read_bytes())
+        self.check_served_file("2", job_id)
         self.assertEqual(self.show(job_id)["published_version"], "2")
 
     def test_better_means_better_than_what_is_served_by_then(self):

@@ -21,6 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "server/jobs/job_schema.h"
 #include "server/jobs/job_store.h"
 #include "tests/server/jobs/store_fixture.h"
 
@@ -152,7 +153,7 @@ TEST_F(DamagedStoreTest, ADatabaseOfANewerProgramIsRefusedAndKept) {
   EXPECT_THAT(OpenError(), HasSubstr("has version 99, and this program knows none beyond"));
   {
     const auto database = Database::Open(file()).value();
-    ASSERT_TRUE(database->RunScript("PRAGMA user_version=1"));
+    ASSERT_TRUE(database->RunScript(std::format("PRAGMA user_version={}", JobMigrations().size())));
   }
   EXPECT_EQ(OpenError(), "no error");
 }
