@@ -5,6 +5,8 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <format>
+#include <new>
 #include <string>
 #include <thread>
 
@@ -15,6 +17,8 @@
 #include <unistd.h>
 
 #include "colocation/trainer_board.h"
+#include "runtimes/training/data/mapped_file.h"
+#include "runtimes/training/ops/torch_error.h"
 #include "runtimes/training/trainer/trainer.h"
 #include "runtimes/training/trainer/training_heap.h"
 #include "server/trainer/event_pipe.h"
@@ -68,16 +72,34 @@ Result<EndEvent> Train(const TrainerRun& run, TrainerBoard& board, EventPipe& pi
   return event;
 }
 
+// Memory may run out anywhere, also where nobody expects it.
+Result<EndEvent> TrainWithinMemory(const TrainerRun& run, TrainerBoard& board, EventPipe& pipe) {
+  Result<EndEvent> end = Fail(ErrorCode::kInternal, "");
+  try {
+    end = Train(run, board, pipe);
+  } catch (const std::bad_alloc&) {
+    end = std::unexpected(training::OutOfMemory("the trainer needs more than it may have"));
+  } catch (const c10::Error& error) {
+    end = std::unexpected(training::TorchError("the trainer", error));
+  }
+  if (!end && end.error().code == ErrorCode::kTooLarge && run.job.memory) {
+    end.error().message += std::format("; the limit of the job is {} bytes (/memory)", *run.job.memory);
+  }
+  return end;
+}
+
 int Main(const char* run_file) {
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // A file that may not grow is an error of writing like any other.
   std::signal(SIGTERM, OnTerminate);
   std::signal(SIGINT, SIG_IGN);  // A terminal sends it to the server, too, which decides.
+  training::GuardMappedFiles();
   EventPipe pipe(kTrainerEventsFd, RealClock::Instance());
   auto board = TrainerBoard::Attach(kTrainerBoardFd);
   auto run = ReadRunFile(run_file);
   Result<EndEvent> end = !board ? std::unexpected(board.error())
                          : !run ? std::unexpected(run.error())
-                                : Train(*run, **board, pipe);
+                                : TrainWithinMemory(*run, **board, pipe);
   if (!end) {
     std::fprintf(stderr, "tandem-trainer: %s\n", end.error().message.c_str());
     end = EndEvent{.outcome = TrainerOutcome::kFailed, .step = 0, .baseline = {}, .best = {}, .error = end.error()};

@@ -9,6 +9,8 @@ import tempfile
 import time
 import unittest
 
+import disks
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = pathlib.Path(os.environ.get("TANDEM_BINARY", ROOT / "build/release/bin/tandem")).resolve()
 # Sanitizers cost time, memory and address space: limits that a release build keeps are not asked of them.
@@ -50,6 +52,7 @@ class Server:
                  *flags,
                  open_files=None,
                  memory=None,
+                 disk=None,
                  environment=None,
                  wait=True,
                  tls=None,
@@ -74,6 +77,8 @@ class Server:
             command = ["prlimit", f"--nofile={open_files}:{open_files}", *command]
         if memory:
             command = ["prlimit", f"--data={memory}:{memory}", *command]
+        if disk:  # A folder, and the options of the tmpfs that is mounted there.
+            command = disks.on_disk(command, *disk)
         with open(self.log_file, "wb") as log:
             self.process = subprocess.Popen([str(part) for part in command],
                                             stdout=log,

@@ -8,6 +8,15 @@ from onnx_file import message
 from tandem_server import PATIENCE, TandemTest, until
 
 ENDED = ("succeeded", "failed", "cancelled")
+# Fields of a job that is long enough to be hit in the middle; the same bits every time.
+STEADY = {
+    "deterministic": True,
+    "threads": 1,
+    "epochs": None,
+    "steps": 20_000,
+    "evaluation": {"split": 0.2, "every_steps": 1000},
+    "checkpoint": {"every_steps": 100, "every_seconds": 0, "keep": 3}
+}
 
 
 def examples(count, seed):
@@ -67,6 +76,12 @@ class TrainingTest(TandemTest):
     def submit(self, status=201, key=None, **fields):
         headers = {"Idempotency_Key": key} if key else {}
         return self.call("POST", "/jobs", job(**fields), status, **headers)
+
+    def undisturbed(self):
+        """The result of STEADY when nothing happens to it."""
+        submitted = self.submit(**STEADY)
+        self.wait(submitted["id"], "succeeded")
+        return self.result(submitted["id"])
 
     def show(self, job_id):
         return self.call("GET", f"/jobs/{job_id}")
