@@ -182,6 +182,15 @@ void Supervisor::StartDue() {
   }
 }
 
+std::unique_ptr<MemoryGroup> Supervisor::GroupFor(JobId id, const TrainingJob& job) const {
+  if (!job.memory || options_.memory_groups.empty()) return nullptr;
+  auto group = MemoryGroup::Make(options_.memory_groups, std::format("job-{}", id), *job.memory);
+  if (group) return *std::move(group);
+  LogWarning("a trainer is started without a control group",
+             {{"job", std::to_string(id)}, {"reason", group.error().message}});
+  return nullptr;
+}
+
 Status Supervisor::StartJob(JobRecord record) {
   auto job = ParseTrainingJob(record.spec);
   if (!job) return std::unexpected(job.error().ToError());
@@ -193,10 +202,12 @@ Status Supervisor::StartJob(JobRecord record) {
                            .threads = job->threads > 0 ? job->threads : options_.threads,
                            .number = record.id},
                           folder.run_file()));
+  auto group = GroupFor(record.id, *job);
   TANDEM_ASSIGN(auto process, TrainerProcess::Start({.program = options_.trainer,
                                                      .run_file = folder.run_file(),
                                                      .folder = folder.path,
-                                                     .memory = job->memory,
+                                                     .memory = group ? std::nullopt : job->memory,
+                                                     .memory_group = group ? group->door() : -1,
                                                      .idle = options_.idle}));
   LogInfo("trainer started", {{"job", std::to_string(record.id)}, {"pid", std::to_string(process->pid())}});
   metrics_.Started(record.id);
@@ -206,6 +217,7 @@ Status Supervisor::StartJob(JobRecord record) {
   Active active{.record = std::move(record),
                 .job = *std::move(job),
                 .folder = folder,
+                .memory_group = std::move(group),
                 .process = std::move(process),
                 .progress = std::move(progress),
                 .saved_at = now,
@@ -366,9 +378,9 @@ void Supervisor::Watch(Active& active) {
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(options_.hang_limit);
     kill(std::format("its trainer did nothing for {} s and was killed", seconds.count()));
   }
-  if (!active.job.memory) return;
-  if (const std::uint64_t resident = active.process->ResidentBytes(); resident > *active.job.memory) {
-    kill(std::format("out of memory: its trainer held {} bytes, and the limit of the job is {} bytes (/memory)", resident,
+  if (!active.job.memory || active.memory_group) return;
+  if (const std::uint64_t held = active.process->ResidentBytes(); held > *active.job.memory) {
+    kill(std::format("out of memory: its trainer held {} bytes, and the limit of the job is {} bytes (/memory)", held,
                      *active.job.memory));
   }
 }
@@ -385,6 +397,10 @@ void Supervisor::Finish(Active& active, const TrainerExit& exit) {
   Save(active);
   const JobId id = active.record.id;
   LogInfo("trainer ended", {{"job", std::to_string(id)}, {"how", exit.clean() ? "well" : exit.Words()}});
+  if (active.cause.empty() && !active.end && active.memory_group && active.memory_group->HasKilled()) {
+    active.cause = std::format(
+        "out of memory: the kernel ended its trainer; the limit of the job is {} bytes (/memory)", *active.job.memory);
+  }
   if (active.end && active.cause.empty()) {
     const EndEvent& end = *active.end;
     switch (end.outcome) {
@@ -408,11 +424,10 @@ Status Supervisor::Succeed(JobId id, const TrainingJob& job, const JobProgress& 
   TANDEM_TRY(BringToRunning(id));
   const bool early = end.outcome == TrainerOutcome::kStoppedEarly;
   const char* const reason = early ? "stopped early: evaluations were no longer better" : "";
-  TANDEM_ASSIGN(const JobRecord done,
-                store_.Transition(id, JobAction::kSucceed,
-                                  {.reason = reason,
-                                   .progress = progress,
-                                   .publish_due = job.publish != PublishRule::kNever}));
+  TANDEM_ASSIGN(
+      const JobRecord done,
+      store_.Transition(id, JobAction::kSucceed,
+                        {.reason = reason, .progress = progress, .publish_due = job.publish != PublishRule::kNever}));
   failures_.erase(id);
   metrics_.Ended(id);
   succeeded_(done, job, end);

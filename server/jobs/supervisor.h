@@ -17,6 +17,7 @@
 #include "server/jobs/job_metrics.h"
 #include "server/jobs/job_options.h"
 #include "server/jobs/job_store.h"
+#include "server/jobs/memory_group.h"
 #include "server/jobs/trainer_process.h"
 
 namespace tandem::jobs {
@@ -55,6 +56,7 @@ class Supervisor {
     JobRecord record;
     TrainingJob job;
     JobFolder folder;
+    std::unique_ptr<MemoryGroup> memory_group;  // Null: there is none. Outlives what is in it.
     std::unique_ptr<TrainerProcess> process;
     JobProgress progress;
     bool progress_unsaved = false;
@@ -71,6 +73,8 @@ class Supervisor {
   };
 
   void StartDue();
+  // Null where there is to be none, or none can be had: then the trainer is bounded by other means.
+  [[nodiscard]] std::unique_ptr<MemoryGroup> GroupFor(JobId id, const TrainingJob& job) const;
   [[nodiscard]] Status StartJob(JobRecord record);  // It has been admitted.
   void TakeEvents(Active& active);
   void Take(Active& active, const PlanEvent& event);
@@ -108,7 +112,7 @@ class Supervisor {
   std::map<JobId, Active> active_;
   AttemptWaits waits_;
   std::optional<MonotonicTime> next_attempt_;  // Of the first that is not due yet.
-  std::map<JobId, std::int64_t> failures_;  // Of trainers since the last checkpoint of their job.
+  std::map<JobId, std::int64_t> failures_;     // Of trainers since the last checkpoint of their job.
   std::map<JobId, std::function<Status()>> unsettled_;
   MonotonicTime settle_at_{};
   bool draining_ = false;

@@ -29,6 +29,14 @@ def until(condition, what, seconds=PATIENCE):
     return value
 
 
+def status(pid, field):
+    """A field of /proc/PID/status."""
+    for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith(field + ":"):
+            return line.split(":", 1)[1].strip()
+    raise AssertionError(f"process {pid} has no {field}")
+
+
 class Answer:
     """An HTTP answer."""
     def __init__(self, status, headers, body):

@@ -19,7 +19,7 @@ import numpy as np
 
 import models
 from tandem_server import Server
-from training_jobs import ENDED, examples, job
+from training_jobs import ENDED, examples, job, without_number
 
 SERVER_SHARE = 10  # Every so many kills the server goes, and its trainer with it.
 PROBE_STEPS = 2000
@@ -75,7 +75,8 @@ class Soak:
         return found[0]
 
     def result(self, job_id):
-        return (self.folder / "state" / "jobs" / str(job_id) / "model.onnx").read_bytes()
+        """The trained model, but for the number of its job."""
+        return without_number((self.folder / "state" / "jobs" / str(job_id) / "model.onnx").read_bytes(), job_id)
 
     def kill_trainer(self, pid):
         os.kill(pid, signal.SIGKILL)

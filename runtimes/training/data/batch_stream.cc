@@ -71,7 +71,8 @@ Result<std::unique_ptr<BatchStream>> BatchStream::Open(const ExampleSource& sour
   try {
     return std::unique_ptr<BatchStream>(new BatchStream(source, options, held_out, count, batches));
   } catch (const std::system_error& error) {
-    return Fail(ErrorCode::kUnavailable, "there is no thread to read training data: {}", error.what());
+    return Fail(ErrorCode::kTooLarge, "out of memory or processes: there is no thread to read training data: {}",
+                error.what());
   }
 }
 

@@ -39,7 +39,7 @@ constinit std::atomic<bool> any_lost{false};
 constinit std::array<char, kLongestName> lost_name{};  // Written once, before any_lost.
 constinit std::atomic<bool> naming{false};
 constinit std::size_t page_bytes = 4096;
-Mutex mu;  // For all but the handler.
+Mutex mu;                               // For all but the handler.
 std::size_t places GUARDED_BY(mu) = 0;  // That have ever been taken: the first ones.
 
 void Remember(const Guarded& file) {

@@ -27,8 +27,9 @@ class MappedFile {
   std::size_t place_ = 0;  // Among those that are guarded.
 };
 
-// From now on reading what is gone of a mapped file does not end this process (SIGBUS): zeros are read in its place, and
-// the file is remembered. Whoever has read asks CheckNoFileLost() before it believes what it read. For the whole process, once.
+// From now on reading what is gone of a mapped file does not end this process (SIGBUS): zeros are read in its place,
+// and the file is remembered. Whoever has read asks CheckNoFileLost() before it believes what it read. For the whole
+// process, once.
 void GuardMappedFiles();
 
 // An error that names a mapped file of which a part is gone, or was when it was read, if there is any. Thread-safe.

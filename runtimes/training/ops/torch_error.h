@@ -17,8 +17,8 @@ namespace tandem::training {
 // What libtorch threw while it did `what`. Its allocator for the CPU has no kind of error of its own.
 [[nodiscard]] inline Error TorchError(std::string_view what, const c10::Error& error) {
   const std::string_view text = error.what_without_backtrace();
-  const bool memory = dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr ||
-                      text.contains("DefaultCPUAllocator");
+  const bool memory =
+      dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr || text.contains("DefaultCPUAllocator");
   if (memory) return OutOfMemory(std::format("{}: {}", what, text));
   return {ErrorCode::kInvalidArgument, std::format("{}: {}", what, text)};
 }

@@ -27,7 +27,8 @@ using testing::HasSubstr;
 constexpr const char* kPlan =
     R"(echo '{"event":"plan","first_step":0,"total_steps":9,"examples":1,"evaluation_examples":0,"parameters":1}' >&3
 )";
-constexpr const char* kFinished = R"(echo '{"event":"end","outcome":"finished","step":9,"code":"internal","message":""}' >&3)";
+constexpr const char* kFinished =
+    R"(echo '{"event":"end","outcome":"finished","step":9,"code":"internal","message":""}' >&3)";
 
 class SupervisorTest : public StoreTest {
  protected:
@@ -45,7 +46,7 @@ class SupervisorTest : public StoreTest {
   void Restart() {
     supervisor_.reset();
     Reopen();
-    supervisor_ = std::make_unique<Supervisor>(options_, *store_, clock_,
+    supervisor_ = std::make_unique<Supervisor>(options_, *store_, metrics_, clock_,
                                                [this](const auto&, const auto&, const auto&) { ++succeeded_; });
     ASSERT_TRUE(supervisor_->Recover());
   }
@@ -80,6 +81,7 @@ class SupervisorTest : public StoreTest {
   }
 
   JobOptions options_;
+  JobMetrics metrics_{clock_};
   int succeeded_ = 0;
   std::unique_ptr<Supervisor> supervisor_;
 };
@@ -109,8 +111,9 @@ TEST_F(SupervisorTest, TriesAgainAfterABackOffThatNoTimeOfDayChanges) {
 
 TEST_F(SupervisorTest, AJobThatGetsOnWaitsNoLongerThanTheFirstTime) {
   options_.attempts = 1000;
-  TrainerIs(std::string(kPlan) +
-            R"(echo '{"event":"checkpoint","step":1,"file":"step-1.checkpoint","bytes":1,"checksum":1,"problem":""}' >&3; exit 3)");
+  TrainerIs(
+      std::string(kPlan) +
+      R"(echo '{"event":"checkpoint","step":1,"file":"step-1.checkpoint","bytes":1,"checksum":1,"problem":""}' >&3; exit 3)");
   const JobId id = Submit();
   for (int failures = 1; failures <= 3; ++failures) {
     TurnUntil([&] { return Job(id).retries == failures; });

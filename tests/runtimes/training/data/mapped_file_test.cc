@@ -94,7 +94,9 @@ TEST_F(MappedFileTest, AFileThatIsDeletedOrReplacedIsReadAsItWas) {
 TEST_F(MappedFileTest, AFileThatIsMappedNoMoreIsNoLoss) {
   const Outcome outcome = InAProcess([&] {
     GuardMappedFiles();
-    { const auto file = DataRoot::Open(folder_.path())->Map("big"); }
+    {
+      const auto file = DataRoot::Open(folder_.path())->Map("big");
+    }
     fs::resize_file(folder_.path() / "big", 0);
     return LossOrNone();
   });
