@@ -1,6 +1,6 @@
 #!/bin/bash
 # Runs inside the environment, in the working directory of the user:
-#   inside.sh build|run|built|test|bench|shell|lint PRESET ARGUMENT…
+#   inside.sh build|run|built|test|bench|soak|shell|lint PRESET ARGUMENT…
 set -euo pipefail
 
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -33,6 +33,11 @@ case $command in
     build "$preset" tandem-bench
     export_peers
     exec "$binaries/bin/tandem-bench" "$@"
+    ;;
+  soak)
+    build "$preset" tandem tandem-trainer
+    export TANDEM_BINARY=$binaries/bin/tandem
+    exec bash "$HERE/tests/soak/run.sh" "$@"
     ;;
   test)
     build "$preset" all

@@ -13,10 +13,11 @@ struct JobOptions {
   std::vector<std::filesystem::path> repositories;  // Of models; as the model repository has them.
   std::filesystem::path trainer;                    // The program.
   bool idle = true;                                 // Trainers get the CPU only when nobody else wants it.
+  std::filesystem::path memory_groups;              // Where trainers get control groups; empty: nowhere.
   int threads = 1;                                  // That a trainer gets, unless its job says otherwise.
   int running = 1;                                  // Jobs at a time.
   int attempts = 5;                                 // Trainers that may fail before their job does.
-  std::chrono::milliseconds first_backoff{1'000};   // Doubles with each attempt, up to the last.
+  std::chrono::milliseconds first_backoff{1'000};   // Doubles until a checkpoint is written, up to the last.
   std::chrono::milliseconds last_backoff{60'000};
   std::chrono::milliseconds hang_limit{300'000};  // A trainer that begins no operator for so long is killed.
 };

@@ -142,12 +142,19 @@ std::optional<double> Statement::NumberOrNone(int column) const {
   return Number(column);
 }
 
-Result<std::unique_ptr<Database>> Database::Open(const std::filesystem::path& file) {
+Result<std::unique_ptr<Database>> Database::Open(const std::filesystem::path& file, std::uintmax_t quickly_read) {
   std::unique_ptr<Database> database(new Database(file.string()));
   TANDEM_TRY(CreatePrivately(database->file_));
+  // Whoever closes a database removes its log.
+  std::error_code ec;
+  const bool was_closed = !std::filesystem::exists(database->file_ + "-wal", ec);
+  const bool is_small = std::filesystem::file_size(file, ec) <= quickly_read;
   constexpr int kFlags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
   const int code = sqlite3_open_v2(database->file_.c_str(), &database->db_, kFlags, nullptr);
   if (code != SQLITE_OK) return std::unexpected(SqliteError(database->file_, database->db_, code));
+  // Another program that looks at the file must not make us fail.
+  sqlite3_busy_timeout(database->db_, 5000);
+  if (is_small || !was_closed) TANDEM_TRY(database->CheckWhole());
   TANDEM_TRY(database->Configure());
   return database;
 }
@@ -156,16 +163,16 @@ Database::~Database() {
   sqlite3_close(db_);
 }
 
-Status Database::Configure() {
-  // Another program that looks at the file must not make us fail.
-  sqlite3_busy_timeout(db_, 5000);
-  {
-    TANDEM_ASSIGN(Statement check, Prepare("PRAGMA quick_check(1)"));
-    TANDEM_ASSIGN(const bool told, check.Step());
-    if (const std::string verdict = told ? check.Text(0) : ""; verdict != "ok") {
-      return std::unexpected(Damaged(file_, verdict));
-    }
+Status Database::CheckWhole() {
+  TANDEM_ASSIGN(Statement check, Prepare("PRAGMA quick_check(1)"));
+  TANDEM_ASSIGN(const bool told, check.Step());
+  if (const std::string verdict = told ? check.Text(0) : ""; verdict != "ok") {
+    return std::unexpected(Damaged(file_, verdict));
   }
+  return {};
+}
+
+Status Database::Configure() {
   {
     TANDEM_ASSIGN(Statement mode, Prepare("PRAGMA journal_mode=WAL"));
     TANDEM_ASSIGN(const bool told, mode.Step());

@@ -64,9 +64,13 @@ class Statement {
 // An open file in WAL mode. Not movable: statements refer to it.
 class Database {
  public:
+  static constexpr std::uintmax_t kQuicklyRead = std::uintmax_t{64} << 20;
+
   // Creates the file, readable by its owner alone, when it is not there. A file that is damaged or is no database is
-  // refused, with what to do about it.
-  [[nodiscard]] static Result<std::unique_ptr<Database>> Open(const std::filesystem::path& file);
+  // refused, with what to do about it. All of it is read for that when it is small, or was not closed the last time;
+  // damage in a large one that was closed shows when it is met.
+  [[nodiscard]] static Result<std::unique_ptr<Database>> Open(const std::filesystem::path& file,
+                                                              std::uintmax_t quickly_read = kQuicklyRead);
   ~Database();
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
@@ -94,6 +98,7 @@ class Database {
 
  private:
   explicit Database(std::string file) : file_(std::move(file)) {}
+  [[nodiscard]] Status CheckWhole();
   [[nodiscard]] Status Configure();
 
   const std::string file_;

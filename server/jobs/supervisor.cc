@@ -20,6 +20,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kTick{200};  // While a trainer runs: its life and memory are looked at.
 constexpr milliseconds kBetweenSaves{500};
+constexpr milliseconds kBetweenSettling{1'000};
 constexpr std::size_t kReasonLogBytes = 2000;
 
 std::int64_t WallMs(const Clock& clock) {
@@ -40,7 +41,12 @@ void LogIfFailed(const Result<T>& result, const char* what, JobId id) {
 
 Supervisor::Supervisor(const JobOptions& options, JobStore& store, JobMetrics& metrics, const Clock& clock,
                        std::function<void(const JobRecord&, const TrainingJob&, const EndEvent&)> succeeded)
-    : options_(options), store_(store), metrics_(metrics), clock_(clock), succeeded_(std::move(succeeded)) {}
+    : options_(options),
+      store_(store),
+      metrics_(metrics),
+      clock_(clock),
+      succeeded_(std::move(succeeded)),
+      waits_(clock, options.last_backoff) {}
 
 Supervisor::~Supervisor() {
   for (auto& [id, active] : active_) Save(active);
@@ -83,6 +89,8 @@ Result<JobRecord> Supervisor::Cancel(JobId id) {
   TANDEM_ASSIGN(JobRecord job, store_.Transition(id, JobAction::kCancel));
   active_.erase(id);  // Which kills its trainer.
   metrics_.Ended(id);
+  waits_.Forget(id);
+  failures_.erase(id);
   return job;
 }
 
@@ -99,8 +107,9 @@ std::vector<int> Supervisor::fds() const {
 
 std::optional<milliseconds> Supervisor::UntilDue() const {
   if (!active_.empty()) return kTick;
+  if (!unsettled_.empty()) return kBetweenSettling;
   if (!next_attempt_ || draining_) return std::nullopt;
-  return milliseconds(std::max<std::int64_t>(1, *next_attempt_ - WallMs(clock_)));
+  return std::max(milliseconds(1), std::chrono::ceil<milliseconds>(*next_attempt_ - clock_.Now()));
 }
 
 void Supervisor::Turn() {
@@ -119,21 +128,38 @@ void Supervisor::Turn() {
     if (clock_.Now() - one.saved_at >= kBetweenSaves) Save(one);
     ++active;
   }
+  SettleDue();
   if (!draining_) StartDue();
+}
+
+void Supervisor::Settle(JobId id, std::function<Status()> change) {
+  const Status settled = change();
+  if (settled) return;
+  LogError("what became of a job cannot be written down",
+           {{"job", std::to_string(id)}, {"reason", settled.error().message}});
+  if (settled.error().code != ErrorCode::kUnavailable) return;
+  unsettled_[id] = std::move(change);
+  settle_at_ = clock_.Now() + kBetweenSettling;
+}
+
+void Supervisor::SettleDue() {
+  if (unsettled_.empty() || clock_.Now() < settle_at_) return;
+  for (auto& [id, change] : std::exchange(unsettled_, {})) Settle(id, std::move(change));
 }
 
 void Supervisor::StartDue() {
   if (active_.size() >= static_cast<std::size_t>(options_.running)) return;
+  const MonotonicTime now = clock_.Now();
+  next_attempt_ = now + kBetweenSettling;  // When the list cannot be read.
   const auto page = store_.List({.states = {JobState::kQueued}, .limit = JobQuery::kMaxPage});
   if (!page) return;
   std::vector<JobRecord> due;
-  const std::int64_t now = WallMs(clock_);
   next_attempt_.reset();
   for (const JobRecord& job : page->jobs) {
-    if (!job.next_attempt_at || *job.next_attempt_at <= now) {
+    if (const MonotonicTime when = waits_.DueAt(job); when <= now) {
       due.push_back(job);
     } else {
-      next_attempt_ = std::min(next_attempt_.value_or(*job.next_attempt_at), *job.next_attempt_at);
+      next_attempt_ = std::min(next_attempt_.value_or(when), when);
     }
   }
   std::ranges::sort(due, [](const JobRecord& a, const JobRecord& b) {
@@ -141,16 +167,31 @@ void Supervisor::StartDue() {
   });
   for (const JobRecord& job : due) {
     if (active_.size() >= static_cast<std::size_t>(options_.running)) return;
-    const Status started = StartJob(job);
+    auto admitted = store_.Transition(job.id, JobAction::kAdmit);
+    if (!admitted) {
+      LogError("a job cannot be begun", {{"job", std::to_string(job.id)}, {"reason", admitted.error().message}});
+      next_attempt_ = now + kBetweenSettling;
+      return;
+    }
+    waits_.Forget(job.id);
+    const Status started = StartJob(*std::move(admitted));
     if (started) continue;
     LogWarning("a trainer could not be started",
                {{"job", std::to_string(job.id)}, {"reason", started.error().message}});
-    Retry(job.id, started.error());
+    Settle(job.id, [this, id = job.id, why = started.error()] { return Retry(id, why); });
   }
 }
 
-Status Supervisor::StartJob(const JobRecord& record) {
-  TANDEM_ASSIGN(JobRecord admitted, store_.Transition(record.id, JobAction::kAdmit));
+std::unique_ptr<MemoryGroup> Supervisor::GroupFor(JobId id, const TrainingJob& job) const {
+  if (!job.memory || options_.memory_groups.empty()) return nullptr;
+  auto group = MemoryGroup::Make(options_.memory_groups, std::format("job-{}", id), *job.memory);
+  if (group) return *std::move(group);
+  LogWarning("a trainer is started without a control group",
+             {{"job", std::to_string(id)}, {"reason", group.error().message}});
+  return nullptr;
+}
+
+Status Supervisor::StartJob(JobRecord record) {
   auto job = ParseTrainingJob(record.spec);
   if (!job) return std::unexpected(job.error().ToError());
   const JobFolder folder = JobFolder::Of(options_.state, record.id);
@@ -161,23 +202,28 @@ Status Supervisor::StartJob(const JobRecord& record) {
                            .threads = job->threads > 0 ? job->threads : options_.threads,
                            .number = record.id},
                           folder.run_file()));
+  auto group = GroupFor(record.id, *job);
   TANDEM_ASSIGN(auto process, TrainerProcess::Start({.program = options_.trainer,
                                                      .run_file = folder.run_file(),
                                                      .folder = folder.path,
-                                                     .memory = job->memory,
+                                                     .memory = group ? std::nullopt : job->memory,
+                                                     .memory_group = group ? group->door() : -1,
                                                      .idle = options_.idle}));
   LogInfo("trainer started", {{"job", std::to_string(record.id)}, {"pid", std::to_string(process->pid())}});
   metrics_.Started(record.id);
   const MonotonicTime now = clock_.Now();
-  Active active{.record = std::move(admitted),
+  const JobId id = record.id;
+  JobProgress progress = record.progress;
+  Active active{.record = std::move(record),
                 .job = *std::move(job),
                 .folder = folder,
+                .memory_group = std::move(group),
                 .process = std::move(process),
-                .progress = record.progress,
+                .progress = std::move(progress),
                 .saved_at = now,
                 .alive_at = now,
                 .held_until = now};
-  active_.emplace(record.id, std::move(active));
+  active_.emplace(id, std::move(active));
   return {};
 }
 
@@ -242,6 +288,7 @@ void Supervisor::Take(Active& active, const CheckpointEvent& event) {
     LogWarning("a checkpoint could not be written", {{"job", std::to_string(id)}, {"reason", event.problem}});
     return AddEvent(id, "checkpoint_failed", JsonLine(body));
   }
+  failures_.erase(id);  // It gets on.
   // A trainer says where it writes; only its own folder counts.
   const std::filesystem::path file = active.folder.path / std::filesystem::path(event.file).filename();
   LogIfFailed(store_.AddCheckpoint({.job = id,
@@ -311,6 +358,7 @@ void Supervisor::Save(Active& active) {
   if (std::exchange(active.progress_unsaved, false)) {
     LogIfFailed(store_.UpdateProgress(id, active.progress), "progress could not be saved", id);
   }
+  if (active.losses.empty()) return;
   LogIfFailed(store_.AddSeriesPoints(id, "loss", std::exchange(active.losses, {})), "points were lost", id);
   LogIfFailed(store_.AddSeriesPoints(id, "lr", std::exchange(active.rates, {})), "points were lost", id);
 }
@@ -330,78 +378,95 @@ void Supervisor::Watch(Active& active) {
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(options_.hang_limit);
     kill(std::format("its trainer did nothing for {} s and was killed", seconds.count()));
   }
-  if (!active.job.memory) return;
-  if (const std::uint64_t resident = active.process->ResidentBytes(); resident > *active.job.memory) {
-    kill(std::format("its trainer held {} bytes, and /memory allows {}", resident, *active.job.memory));
+  if (!active.job.memory || active.memory_group) return;
+  if (const std::uint64_t held = active.process->ResidentBytes(); held > *active.job.memory) {
+    kill(std::format("out of memory: its trainer held {} bytes, and the limit of the job is {} bytes (/memory)", held,
+                     *active.job.memory));
   }
 }
 
 // A job may be told to wait when its trainer is just about done.
-void Supervisor::BringToRunning(JobId id) {
-  const auto job = store_.Get(id);
-  if (!job || (job->state != JobState::kPaused && job->state != JobState::kAdmitted)) return;
-  const JobAction action = job->state == JobState::kPaused ? JobAction::kResume : JobAction::kStart;
-  LogIfFailed(store_.Transition(id, action), "a job could not be marked as running", id);
+Status Supervisor::BringToRunning(JobId id) {
+  TANDEM_ASSIGN(const JobRecord job, store_.Get(id));
+  if (job.state != JobState::kPaused && job.state != JobState::kAdmitted) return {};
+  TANDEM_TRY(store_.Transition(id, job.state == JobState::kPaused ? JobAction::kResume : JobAction::kStart));
+  return {};
 }
 
 void Supervisor::Finish(Active& active, const TrainerExit& exit) {
   Save(active);
   const JobId id = active.record.id;
-  const auto current = store_.Get(id);
-  const bool paused = current && current->state == JobState::kPaused;
-  const auto end = [&](JobAction action, const std::string& reason) {
-    return store_.Transition(
-        id, action,
-        {.reason = reason, .progress = active.progress, .publish_due = active.job.publish != PublishRule::kNever});
-  };
   LogInfo("trainer ended", {{"job", std::to_string(id)}, {"how", exit.clean() ? "well" : exit.Words()}});
+  if (active.cause.empty() && !active.end && active.memory_group && active.memory_group->HasKilled()) {
+    active.cause = std::format(
+        "out of memory: the kernel ended its trainer; the limit of the job is {} bytes (/memory)", *active.job.memory);
+  }
   if (active.end && active.cause.empty()) {
-    switch (active.end->outcome) {
+    const EndEvent& end = *active.end;
+    switch (end.outcome) {
       case TrainerOutcome::kFinished:
-      case TrainerOutcome::kStoppedEarly: {
-        active.progress.step = active.end->step;
-        if (active.end->best) active.progress.best_metric = active.end->best;
-        BringToRunning(id);
-        const bool early = active.end->outcome == TrainerOutcome::kStoppedEarly;
-        const auto done = end(JobAction::kSucceed, early ? "stopped early: evaluations were no longer better" : "");
-        LogIfFailed(done, "a job could not be ended", id);
-        metrics_.Ended(id);
-        if (done) succeeded_(*done, active.job, *active.end);
-        return;
-      }
+      case TrainerOutcome::kStoppedEarly:
+        active.progress.step = end.step;
+        if (end.best) active.progress.best_metric = end.best;
+        return Settle(id, [this, job = active.job, progress = active.progress, id, end] {
+          return Succeed(id, job, progress, end);
+        });
       case TrainerOutcome::kInterrupted:
-        if (paused) return;  // It waits on, without a trainer.
-        LogIfFailed(end(JobAction::kRequeue, "interrupted; goes on from its checkpoint"),
-                    "a job could not be queued again", id);
-        return;
-      case TrainerOutcome::kFailed: return Retry(id, active.end->error);
+        return Settle(id, [this, progress = active.progress, id] { return Requeue(id, progress); });
+      case TrainerOutcome::kFailed: return Settle(id, [this, id, why = end.error] { return Retry(id, why); });
     }
   }
-  Retry(id, {ErrorCode::kInternal, active.cause.empty() ? "its trainer ended: " + exit.Words() : active.cause});
+  const Error why{ErrorCode::kInternal, active.cause.empty() ? "its trainer ended: " + exit.Words() : active.cause};
+  Settle(id, [this, id, why] { return Retry(id, why); });
 }
 
-void Supervisor::Retry(JobId id, const Error& why) {
-  const auto current = store_.Get(id);
-  if (!current || HasEnded(current->state)) return;
-  const bool last = current->retries + 1 >= options_.attempts;
+Status Supervisor::Succeed(JobId id, const TrainingJob& job, const JobProgress& progress, const EndEvent& end) {
+  TANDEM_TRY(BringToRunning(id));
+  const bool early = end.outcome == TrainerOutcome::kStoppedEarly;
+  const char* const reason = early ? "stopped early: evaluations were no longer better" : "";
+  TANDEM_ASSIGN(
+      const JobRecord done,
+      store_.Transition(id, JobAction::kSucceed,
+                        {.reason = reason, .progress = progress, .publish_due = job.publish != PublishRule::kNever}));
+  failures_.erase(id);
+  metrics_.Ended(id);
+  succeeded_(done, job, end);
+  return {};
+}
+
+Status Supervisor::Requeue(JobId id, const JobProgress& progress) {
+  TANDEM_ASSIGN(const JobRecord current, store_.Get(id));
+  if (current.state == JobState::kPaused) return {};  // It waits on, without a trainer.
+  TANDEM_TRY(store_.Transition(id, JobAction::kRequeue,
+                               {.reason = "interrupted; goes on from its checkpoint", .progress = progress}));
+  return {};
+}
+
+Status Supervisor::Retry(JobId id, const Error& why) {
+  TANDEM_ASSIGN(const JobRecord current, store_.Get(id));
+  if (HasEnded(current.state)) return {};
+  const bool last = current.retries + 1 >= options_.attempts;
   if (last || IsFinal(why.code)) {
     const std::string tail = last ? LogTail(JobFolder::Of(options_.state, id).path, kReasonLogBytes) : "";
-    const std::string attempts = last ? std::format(" ({} attempts)", current->retries + 1) : "";
+    const std::string attempts = last ? std::format(" ({} attempts)", current.retries + 1) : "";
     const std::string reason = why.message + attempts + (tail.empty() ? "" : "; the end of its log: " + tail);
-    LogIfFailed(store_.Transition(id, JobAction::kFail, {.reason = reason}), "a job could not be ended", id);
+    TANDEM_TRY(store_.Transition(id, JobAction::kFail, {.reason = reason}));
+    failures_.erase(id);
     metrics_.Ended(id);
-    return;
+    return {};
   }
   // One that is paused stays so, without a trainer.
-  if (current->state == JobState::kPaused) {
-    return AddEvent(id, "trainer_lost", std::format(R"({{"why":{}}})", JsonString(why.message)));
+  if (current.state == JobState::kPaused) {
+    AddEvent(id, "trainer_lost", std::format(R"({{"why":{}}})", JsonString(why.message)));
+    return {};
   }
+  const milliseconds wait = BackOff(options_.first_backoff, options_.last_backoff, failures_[id]);
+  TANDEM_TRY(store_.Transition(id, JobAction::kRetry,
+                               {.reason = why.message, .next_attempt_at = WallMs(clock_) + wait.count()}));
+  waits_.Begin(id, wait);
   metrics_.Retried(id);
-  const auto doubled = options_.first_backoff * (std::int64_t{1} << std::min<std::int64_t>(20, current->retries));
-  const milliseconds wait = std::min<milliseconds>(options_.last_backoff, doubled);
-  const std::int64_t next = WallMs(clock_) + wait.count();
-  LogIfFailed(store_.Transition(id, JobAction::kRetry, {.reason = why.message, .next_attempt_at = next}),
-              "a job could not be queued again", id);
+  ++failures_[id];
+  return {};
 }
 
 void Supervisor::AddEvent(JobId id, const char* kind, const std::string& json) {

@@ -12,10 +12,12 @@
 #include "api/base/clock.h"
 #include "api/base/result.h"
 #include "api/base/training_job.h"
+#include "server/jobs/attempt_waits.h"
 #include "server/jobs/job_folder.h"
 #include "server/jobs/job_metrics.h"
 #include "server/jobs/job_options.h"
 #include "server/jobs/job_store.h"
+#include "server/jobs/memory_group.h"
 #include "server/jobs/trainer_process.h"
 
 namespace tandem::jobs {
@@ -54,6 +56,7 @@ class Supervisor {
     JobRecord record;
     TrainingJob job;
     JobFolder folder;
+    std::unique_ptr<MemoryGroup> memory_group;  // Null: there is none. Outlives what is in it.
     std::unique_ptr<TrainerProcess> process;
     JobProgress progress;
     bool progress_unsaved = false;
@@ -70,7 +73,9 @@ class Supervisor {
   };
 
   void StartDue();
-  [[nodiscard]] Status StartJob(const JobRecord& record);
+  // Null where there is to be none, or none can be had: then the trainer is bounded by other means.
+  [[nodiscard]] std::unique_ptr<MemoryGroup> GroupFor(JobId id, const TrainingJob& job) const;
+  [[nodiscard]] Status StartJob(JobRecord record);  // It has been admitted.
   void TakeEvents(Active& active);
   void Take(Active& active, const PlanEvent& event);
   void Take(Active& active, const StepEvent& event);
@@ -85,9 +90,15 @@ class Supervisor {
   void CountHeld(Active& active);
   void CountSteps(Active& active, std::int64_t step);
   void Finish(Active& active, const TrainerExit& exit);
-  void BringToRunning(JobId id);
+  [[nodiscard]] Status Succeed(JobId id, const TrainingJob& job, const JobProgress& progress, const EndEvent& end);
+  [[nodiscard]] Status Requeue(JobId id, const JobProgress& progress);
+  [[nodiscard]] Status BringToRunning(JobId id);
   // Queues a job again that has failed, after a while, or ends it when that would not help or was tried often enough.
-  void Retry(JobId id, const Error& why);
+  [[nodiscard]] Status Retry(JobId id, const Error& why);
+  // Writes down what became of a job; later, when the disk does not let us now. Without it the job would be running for
+  // ever, and nobody would run it.
+  void Settle(JobId id, std::function<Status()> change);
+  void SettleDue();
   void AddEvent(JobId id, const char* kind, const std::string& json);
 
   // Constant after construction.
@@ -99,7 +110,11 @@ class Supervisor {
 
   // Jobs thread only.
   std::map<JobId, Active> active_;
-  std::optional<std::int64_t> next_attempt_;  // Wall time of the first retry that is not due yet.
+  AttemptWaits waits_;
+  std::optional<MonotonicTime> next_attempt_;  // Of the first that is not due yet.
+  std::map<JobId, std::int64_t> failures_;     // Of trainers since the last checkpoint of their job.
+  std::map<JobId, std::function<Status()>> unsettled_;
+  MonotonicTime settle_at_{};
   bool draining_ = false;
 };
 

@@ -36,6 +36,7 @@ struct Child {
   int log = -1;
   int events = -1;
   int board = -1;
+  int memory_group = -1;
   rlim_t memory = RLIM_INFINITY;
   bool idle = true;
   pid_t parent = 0;
@@ -62,6 +63,7 @@ void WriteFile(const char* path, const char* text) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != child.parent) ::_exit(127);  // It has gone already.
+  if (child.memory_group >= 0 && ::write(child.memory_group, "0", 1) != 1) ::_exit(127);
   ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   ::prctl(PR_SET_DUMPABLE, 1);
   sigset_t none;
@@ -131,6 +133,7 @@ Result<std::unique_ptr<TrainerProcess>> TrainerProcess::Start(const TrainerLaunc
               .log = log,
               .events = pipe[1],
               .board = board->fd(),
+              .memory_group = launch.memory_group,
               .memory = launch.memory ? static_cast<rlim_t>(*launch.memory) : RLIM_INFINITY,
               .idle = launch.idle,
               .parent = ::getpid()};

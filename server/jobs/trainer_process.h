@@ -18,7 +18,8 @@ struct TrainerLaunch {
   std::filesystem::path run_file;
   std::filesystem::path folder;  // Of the job: the trainer's working directory, with its log.
   std::optional<std::uint64_t> memory;
-  bool idle = true;  // Gets the CPU only when nobody else wants it.
+  int memory_group = -1;  // The door of a MemoryGroup; borrowed.
+  bool idle = true;       // Gets the CPU only when nobody else wants it.
 };
 
 // How a trainer ended, in words where it matters.
@@ -58,7 +59,7 @@ class TrainerProcess {
   void Kill();
   // How it ended; nullopt while it runs. Does not wait.
   [[nodiscard]] std::optional<TrainerExit> Poll();
-  // Bytes that it holds in memory; 0 when that cannot be told.
+  // Bytes that it holds in memory, with what is mapped from files; 0 when that cannot be told.
   [[nodiscard]] std::uint64_t ResidentBytes() const;
 
  private:

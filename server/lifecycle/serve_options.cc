@@ -143,6 +143,9 @@ void AddServeFlags(CLI::App& app, ServeOptions& o) {
   Flag(app, "--training-hang-secs", o.training_hang_secs, "A trainer that does nothing for so long is killed", training)
       ->check(Between(1.0, 86400.0))
       ->capture_default_str();
+  Flag(app, "--training-cgroup", o.training_cgroup,
+       "Control group in which trainers with a memory limit get one each; auto: if systemd delegated one; none",
+       training);
   Flag(app, "--trainer", o.trainer, "The trainer program, if it is not beside this one", training);
 
   const char* limits = "Limits";

@@ -47,7 +47,8 @@ struct ServeOptions {
   int max_training_jobs = 1;
   int training_attempts = 5;
   double training_hang_secs = 300;
-  std::string trainer;  // Empty: the program beside this one.
+  std::string training_cgroup = "auto";  // Or "none", or a folder.
+  std::string trainer;                   // Empty: the program beside this one.
 
   double default_slo_ms = 0;  // 0: none.
   int io_threads = 0;         // 0: 1, or 2 from four cores on.

@@ -3,9 +3,12 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <utility>
 
 #include "profiler/machine.h"
+#include "server/jobs/memory_group.h"
 #include "server/log/log.h"
 #include "server/trainer/run_file.h"
 
@@ -40,6 +43,24 @@ jobs::JobOptions Settings(const ServeOptions& o) {
   return settings;
 }
 
+// Where trainers get control groups: as told, or where nobody minds; empty for nowhere.
+Result<fs::path> MemoryGroups(const std::string& option) {
+  if (option == "none") return fs::path();
+  if (option != "auto") {
+    TANDEM_TRY(jobs::MemoryGroup::Check(option));
+    return fs::path(option);
+  }
+  std::ifstream in("/proc/self/cgroup");
+  const std::string membership{std::istreambuf_iterator<char>(in), {}};
+  const auto delegated = jobs::DelegatedGroup(membership, "/sys/fs/cgroup");
+  if (!delegated) return fs::path();
+  if (const Status usable = jobs::MemoryGroup::Check(*delegated); !usable) {
+    LogWarning("trainers get no control groups", {{"reason", usable.error().message}});
+    return fs::path();
+  }
+  return *delegated;
+}
+
 }  // namespace
 
 fs::path TrainerProgram(const ServeOptions& options) {
@@ -56,6 +77,9 @@ Result<std::unique_ptr<jobs::JobService>> StartTraining(const ServeOptions& opti
     return nullptr;
   }
   jobs::JobOptions settings = Settings(options);
+  auto groups = MemoryGroups(options.training_cgroup);
+  if (!groups) return Fail(groups.error().code, "--training-cgroup: {}", groups.error().message);
+  settings.memory_groups = *std::move(groups);
   auto service = settings.state.empty()
                      ? Fail(ErrorCode::kUnavailable, "the user has no home directory; name a folder with --state")
                      : jobs::JobService::Start(std::move(settings), repository, clock);

@@ -4,8 +4,12 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
+#include <format>
+#include <new>
 #include <string>
+#include <system_error>
 #include <thread>
 
 #include <ATen/Context.h>
@@ -15,6 +19,8 @@
 #include <unistd.h>
 
 #include "colocation/trainer_board.h"
+#include "runtimes/training/data/mapped_file.h"
+#include "runtimes/training/ops/torch_error.h"
 #include "runtimes/training/trainer/trainer.h"
 #include "runtimes/training/trainer/training_heap.h"
 #include "server/trainer/event_pipe.h"
@@ -27,7 +33,7 @@ namespace {
 std::atomic<bool> interrupted{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
 
-void OnTerminate(int) {
+void OnTerminateSignal(int) {
   interrupted.store(true);
 }
 
@@ -68,16 +74,68 @@ Result<EndEvent> Train(const TrainerRun& run, TrainerBoard& board, EventPipe& pi
   return event;
 }
 
+// Memory may run out anywhere, also where nobody expects it.
+Result<EndEvent> TrainWithinMemory(const TrainerRun& run, TrainerBoard& board, EventPipe& pipe) {
+  Result<EndEvent> end = Fail(ErrorCode::kInternal, "");
+  try {
+    end = Train(run, board, pipe);
+  } catch (const std::bad_alloc&) {
+    end = std::unexpected(training::OutOfMemory("the trainer needs more than it may have"));
+  } catch (const c10::Error& error) {
+    end = std::unexpected(training::TorchError("the trainer", error));
+    // Nobody knows whose fault it is out here.
+    if (end.error().code != ErrorCode::kTooLarge) end.error().code = ErrorCode::kInternal;
+  }
+  if (!end && end.error().code == ErrorCode::kTooLarge && run.job.memory) {
+    end.error().message += std::format("; the limit of the job is {} bytes (/memory)", *run.job.memory);
+  }
+  return end;
+}
+
+// What is told when memory runs out where nothing can be caught: in a thread of a library. Made before, because then
+// there is no memory to make it.
+std::string last_words;
+
+[[noreturn]] void OnTerminate() {
+  bool memory = false;
+  try {
+    if (std::current_exception()) throw;
+  } catch (const std::bad_alloc&) {
+    memory = true;
+  } catch (const c10::Error& error) {
+    memory = training::TorchError("", error).code == ErrorCode::kTooLarge;
+  } catch (const std::system_error& error) {
+    memory = error.code() == std::errc::resource_unavailable_try_again;  // No room for the stack of a thread.
+  } catch (...) {
+    memory = false;
+  }
+  if (!memory) std::abort();
+  [[maybe_unused]] const ssize_t told = ::write(kTrainerEventsFd, last_words.data(), last_words.size());
+  ::_exit(1);
+}
+
+void PrepareLastWords(const TrainingJob& job) {
+  Error error = training::OutOfMemory("a part of the trainer could not go on");
+  if (job.memory) error.message += std::format("; the limit of the job is {} bytes (/memory)", *job.memory);
+  last_words =
+      ToLine(EndEvent{.outcome = TrainerOutcome::kFailed, .step = 0, .baseline = {}, .best = {}, .error = error}) +
+      "\n";
+  std::set_terminate(OnTerminate);
+}
+
 int Main(const char* run_file) {
   std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGTERM, OnTerminate);
+  std::signal(SIGXFSZ, SIG_IGN);  // A file that may not grow is an error of writing like any other.
+  std::signal(SIGTERM, OnTerminateSignal);
   std::signal(SIGINT, SIG_IGN);  // A terminal sends it to the server, too, which decides.
+  training::GuardMappedFiles();
   EventPipe pipe(kTrainerEventsFd, RealClock::Instance());
   auto board = TrainerBoard::Attach(kTrainerBoardFd);
   auto run = ReadRunFile(run_file);
+  if (run) PrepareLastWords(run->job);
   Result<EndEvent> end = !board ? std::unexpected(board.error())
                          : !run ? std::unexpected(run.error())
-                                : Train(*run, **board, pipe);
+                                : TrainWithinMemory(*run, **board, pipe);
   if (!end) {
     std::fprintf(stderr, "tandem-trainer: %s\n", end.error().message.c_str());
     end = EndEvent{.outcome = TrainerOutcome::kFailed, .step = 0, .baseline = {}, .best = {}, .error = end.error()};

@@ -27,11 +27,11 @@ def add_sub():
     return graph
 
 
-def mlp(seed=1):
+def mlp(seed=1, hidden=48):
     """y = softmax(relu(x·W1 + b1)·W2 + b2); FP32 [batch,64] to [batch,10], with random weights."""
     random = np.random.default_rng(seed)
     graph = Graph().input("x", "FP32", ["batch", 64]).output("y", "FP32", ["batch", 10])
-    for name, shape in {"w1": (64, 48), "b1": (48, ), "w2": (48, 10), "b2": (10, )}.items():
+    for name, shape in {"w1": (64, hidden), "b1": (hidden, ), "w2": (hidden, 10), "b2": (10, )}.items():
         graph.initializer(name, random.standard_normal(shape, np.float32))
     return (graph.node("Gemm", ["x", "w1", "b1"], ["h"]).node("Relu", ["h"],
                                                               ["r"]).node("Gemm", ["r", "w2", "b2"],

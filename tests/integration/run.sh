@@ -7,18 +7,8 @@
 set -euo pipefail
 
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-# shellcheck source=packaging/lib/venv.sh
-. "$HERE/../../packaging/lib/venv.sh"
-
-die() {
-  printf 'integration tests: %s\n' "$@" >&2
-  exit 1
-}
-
-make_venv() {
-  python3 -m venv "$1" &&
-    "$1/bin/python" -m pip install --quiet --no-deps --only-binary :all: -r "$HERE/requirements.txt"
-}
+# shellcheck source=tests/integration/packages.sh
+. "$HERE/packages.sh"
 
 make_perf_analyzer() {
   local wheels=$1.wheels wheel
@@ -27,12 +17,6 @@ make_perf_analyzer() {
   for wheel in "$wheels"/*.whl; do python3 -m zipfile -e "$wheel" "$1" || return 1; done
   chmod +x "$1"/*/data/bin/perf_analyzer
   rm -rf "$wheels"
-}
-
-# fetched FOLDER MAKER: FOLDER is there and whole afterwards.
-fetched() {
-  [[ -d $1 ]] || printf 'integration tests: fetching packages into %s\n' "$1" >&2
-  provide "$@" || die "the packages could not be fetched; is PyPI (or PIP_INDEX_URL) in reach?"
 }
 
 # modules_like BEGINNING: the test module of that name, or all that begin so, one a line.
@@ -59,15 +43,12 @@ while (($# > 0)); do
 done
 ((${#modules[@]} > 0)) || mapfile -t modules < <(modules_like "")
 
-VENV=$(folder_for venv "$HERE/requirements.txt")
-fetched "$VENV" make_venv
+use_packages
 if [[ " ${modules[*]} " == *" perf_analyzer_test "* ]]; then
   PERF_ANALYZER=$(folder_for perf-analyzer "$HERE/perf_analyzer_requirements.txt")
   fetched "$PERF_ANALYZER" make_perf_analyzer
   export PERF_ANALYZER
 fi
-# The asyncio client and pip look at proxies; the servers are on this machine.
-export no_proxy=127.0.0.1,localhost NO_PROXY=127.0.0.1,localhost PYTHONDONTWRITEBYTECODE=1
 failed=()
 for module in "${modules[@]}"; do
   "$VENV/bin/python" "$HERE/run_tests.py" "$module" "${options[@]}" || failed+=("$module")

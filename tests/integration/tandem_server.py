@@ -9,6 +9,8 @@ import tempfile
 import time
 import unittest
 
+import disks
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = pathlib.Path(os.environ.get("TANDEM_BINARY", ROOT / "build/release/bin/tandem")).resolve()
 # Sanitizers cost time, memory and address space: limits that a release build keeps are not asked of them.
@@ -25,6 +27,14 @@ def until(condition, what, seconds=PATIENCE):
             raise AssertionError(f"waited {seconds} s in vain: {what}")
         time.sleep(0.01)
     return value
+
+
+def status(pid, field):
+    """A field of /proc/PID/status."""
+    for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith(field + ":"):
+            return line.split(":", 1)[1].strip()
+    raise AssertionError(f"process {pid} has no {field}")
 
 
 class Answer:
@@ -50,6 +60,7 @@ class Server:
                  *flags,
                  open_files=None,
                  memory=None,
+                 disk=None,
                  environment=None,
                  wait=True,
                  tls=None,
@@ -74,6 +85,8 @@ class Server:
             command = ["prlimit", f"--nofile={open_files}:{open_files}", *command]
         if memory:
             command = ["prlimit", f"--data={memory}:{memory}", *command]
+        if disk:  # A folder, and the options of the tmpfs that is mounted there.
+            command = disks.on_disk(command, *disk)
         with open(self.log_file, "wb") as log:
             self.process = subprocess.Popen([str(part) for part in command],
                                             stdout=log,

@@ -1,29 +1,14 @@
-"""What happens to training jobs when trainers, servers and disks fail."""
+"""What happens to training jobs when trainers and servers are killed, stopped or hang."""
 import os
 import random
 import signal
 import time
 
-from tandem_server import until
-from training_jobs import TrainingTest
-
-# Long enough to be hit in the middle; the same bits every time.
-STEADY = {
-    "deterministic": True,
-    "threads": 1,
-    "epochs": None,
-    "steps": 20_000,
-    "evaluation": {"split": 0.2, "every_steps": 1000},
-    "checkpoint": {"every_steps": 100, "every_seconds": 0, "keep": 3}
-}
-
+import models
+from tandem_server import status, until
+from training_jobs import STEADY, TrainingTest
 
 class Faults(TrainingTest):
-    def undisturbed(self):
-        submitted = self.submit(**STEADY)
-        self.wait(submitted["id"], "succeeded")
-        return self.result(submitted["id"])
-
     def kill_trainer(self, job_id):
         """Kills the trainer of the job; False when the job was faster."""
         ended = lambda: self.show(job_id)["state"] == "succeeded"
@@ -106,8 +91,60 @@ class Faults(TrainingTest):
         self.assertIn("exit code 1", done["reason"])
         self.assertEqual(self.server.call("GET", "/v2/health/ready").status, 200)
 
-    def test_a_trainer_without_memory_fails_its_job_alone(self):
-        self.serve("--training-attempts", "1")
-        submitted = self.submit(steps=1, epochs=None, memory="40MB")
-        self.assertIn("memory", self.wait(submitted["id"], "failed")["reason"])
-        self.assertLess(self.accuracy(), 0.5)
+    def test_a_trainer_that_is_killed_while_it_writes_a_checkpoint_goes_on_from_the_one_before(self):
+        models.place(self.repository, "digits", models.mlp(hidden=20_000))  # Whose checkpoint takes a while to write.
+        self.serve()
+        steady = {**STEADY, "steps": 400, "evaluation": None, "checkpoint": {"every_steps": 20, "every_seconds": 0}}
+        plain = self.submit(**steady)
+        self.wait(plain["id"], "succeeded")
+        submitted = self.submit(**steady)
+        folder = self.state / "jobs" / str(submitted["id"])
+        until(lambda: list(folder.glob("step-*.checkpoint")), "a checkpoint")
+        (trainer, ) = self.server.trainers()
+
+        def stopped_while_it_writes():
+            os.kill(trainer, signal.SIGSTOP)
+            until(lambda: status(trainer, "State").startswith("T"), "it is stopped")
+            if partial := list(folder.glob("step-*.checkpoint.partial")):
+                return partial
+            os.kill(trainer, signal.SIGCONT)
+            return None
+
+        (partial, ) = until(stopped_while_it_writes, "it is stopped in the middle of a checkpoint")
+        os.kill(trainer, signal.SIGKILL)
+        before = max(folder.glob("step-*.checkpoint"))
+        done = self.wait(submitted["id"], "succeeded")
+        self.assertEqual(done["attempts"], 2)
+        self.assertEqual(self.result(done["id"]), self.result(plain["id"]))
+        plans = [body["first_step"] for _, kind, body in self.events(done["id"]) if kind == "plan"]
+        self.assertEqual(plans, [0, int(before.stem.removeprefix("step-"))])
+        self.assertFalse(partial.exists())
+
+    def test_a_trainer_that_hangs_is_killed_and_changes_no_bit_of_the_result(self):
+        self.serve("--training-hang-secs", "10", "--training-attempts", "20")
+        expected = self.undisturbed()
+        submitted = self.submit(**STEADY)
+        self.wait_step(submitted["id"], 200)
+        (trainer, ) = self.server.trainers()
+        os.kill(trainer, signal.SIGSTOP)
+        until(lambda: trainer not in self.server.trainers(), "it is killed")
+        self.accuracy()
+        done = self.wait(submitted["id"], "succeeded")
+        self.assertGreaterEqual(done["attempts"], 2)
+        self.assertEqual(self.result(done["id"]), expected)
+        reasons = [body.get("reason") for _, kind, body in self.events(done["id"]) if kind == "state"]
+        self.assertIn("its trainer did nothing for 10 s and was killed", reasons)
+
+    def test_a_second_signal_does_not_wait_for_a_trainer(self):
+        self.serve("--drain-secs", "3600")
+        submitted = self.submit(**STEADY)
+        self.wait_step(submitted["id"], 200)
+        (trainer, ) = self.server.trainers()
+        os.kill(trainer, signal.SIGSTOP)  # It will write no checkpoint any more.
+        self.server.signal(signal.SIGTERM)
+        until(lambda: "draining" in self.server.log(), "the server drains")
+        self.server.signal(signal.SIGTERM)
+        self.assertEqual(self.server.wait(), 1)
+        until(lambda: not os.path.exists(f"/proc/{trainer}"), "the trainer goes with its server")
+        self.serve()
+        self.wait(submitted["id"], "succeeded")

@@ -8,6 +8,15 @@ from onnx_file import message
 from tandem_server import PATIENCE, TandemTest, until
 
 ENDED = ("succeeded", "failed", "cancelled")
+# Fields of a job that is long enough to be hit in the middle; the same bits every time.
+STEADY = {
+    "deterministic": True,
+    "threads": 1,
+    "epochs": None,
+    "steps": 20_000,
+    "evaluation": {"split": 0.2, "every_steps": 1000},
+    "checkpoint": {"every_steps": 100, "every_seconds": 0, "keep": 3}
+}
 
 
 def examples(count, seed):
@@ -41,6 +50,14 @@ def job(**fields):
     return {name: value for name, value in spec.items() if value is not None}
 
 
+def without_number(model, job_id):
+    """The bytes of a trained model but for the number of its job, which is all that tells it from its like."""
+    origin = message(14, message(1, "tandem.job") + message(2, str(job_id)))
+    if model.count(origin) != 1:
+        raise AssertionError(f"the number of job {job_id} is {model.count(origin)} times in its model")
+    return model.replace(origin, b"")
+
+
 class TrainingTest(TandemTest):
     """Tests with a server that trains: a model `digits`, and data under the root `data`."""
     def setUp(self):
@@ -67,6 +84,12 @@ class TrainingTest(TandemTest):
     def submit(self, status=201, key=None, **fields):
         headers = {"Idempotency_Key": key} if key else {}
         return self.call("POST", "/jobs", job(**fields), status, **headers)
+
+    def undisturbed(self):
+        """The result of STEADY when nothing happens to it."""
+        submitted = self.submit(**STEADY)
+        self.wait(submitted["id"], "succeeded")
+        return self.result(submitted["id"])
 
     def show(self, job_id):
         return self.call("GET", f"/jobs/{job_id}")
@@ -104,11 +127,8 @@ class TrainingTest(TandemTest):
         return self.state / "jobs" / str(job_id) / "model.onnx"
 
     def result(self, job_id):
-        """The bytes of the trained model but for the job's number, which is all that tells it from its like."""
-        origin = message(14, message(1, "tandem.job") + message(2, str(job_id)))
-        content = self.result_file(job_id).read_bytes()
-        self.assertEqual(content.count(origin), 1)
-        return content.replace(origin, b"")
+        """The bytes of the trained model but for the job's number."""
+        return without_number(self.result_file(job_id).read_bytes(), job_id)
 
     def accuracy(self, version=""):
         """Of what is served, on examples that no job has seen."""

@@ -250,12 +250,15 @@ class BadJobs(TrainingTest):
         x, y = examples(100, seed=3)
         y[42] = 10
         np.savez(self.data / "labels.npz", x=x, y=y)
+        x[17, 5] = np.nan
+        np.savez(self.data / "nan.npz", x=x, y=np.zeros(100, np.int64))
         np.savez(self.data / "shape.npz", x=x[:, :63], y=np.zeros(100, np.int64))
         self.serve()
         reason = self.failed(data={"path": "labels.npz"})
         self.assertIn("42", reason)
         self.assertIn("10", reason)
         self.assertIn("63", self.failed(data={"path": "shape.npz"}))
+        self.assertIn("'nan.npz:x', row 17: element 5 is nan", self.failed(data={"path": "nan.npz"}))
         self.assertIn("w9", self.failed(trainable=["w9*"]))
         reason = self.failed(optimizer={"kind": "sgd", "lr": 1000}, evaluation=None)
         self.assertIn("learning rate", reason)

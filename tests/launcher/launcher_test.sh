@@ -585,7 +585,7 @@ no_host_name_is_written_anywhere() {
 
 scripts_pass_shellcheck() {
   command -v shellcheck >/dev/null || skip "shellcheck is not installed"
-  cd "$CHECKOUT" && shellcheck -x tandem .ci/run packaging/lib/*.sh tests/launcher/*.sh tests/bench/*.sh tests/integration/run.sh
+  cd "$CHECKOUT" && shellcheck -x tandem .ci/run packaging/lib/*.sh tests/launcher/*.sh tests/bench/*.sh tests/integration/*.sh tests/soak/*.sh
 }
 
 mapfile -t tests < <(declare -F | awk '{ print $3 }' | grep -xE "$(

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <format>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "step-";
 constexpr std::string_view kSuffix = ".checkpoint";
+constexpr std::string_view kPartialSuffix = ".partial";  // As DurableFile has it.
 
 std::optional<std::int64_t> StepOf(const std::string& name) {
   if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) return std::nullopt;
@@ -26,10 +28,20 @@ std::optional<std::int64_t> StepOf(const std::string& name) {
   return step;
 }
 
+Result<CheckpointSize> Write(const fs::path& file, const Checkpoint& checkpoint) {
+  try {
+    return WriteCheckpoint(file, checkpoint);
+  } catch (const std::bad_alloc&) {
+    return Fail(ErrorCode::kTooLarge, "there is no memory to write '{}'", file.string());
+  }
+}
+
 }  // namespace
 
 Checkpointer::Checkpointer(fs::path folder, int keep, std::function<void(const SavedCheckpoint&)> saved)
-    : folder_(std::move(folder)), keep_(std::max(1, keep)), saved_(std::move(saved)), thread_([this] { Run(); }) {}
+    : folder_(std::move(folder)), keep_(std::max(1, keep)), saved_(std::move(saved)), thread_([this] { Run(); }) {
+  RemovePartial();
+}
 
 Checkpointer::~Checkpointer() {
   {
@@ -52,6 +64,15 @@ std::vector<std::pair<std::int64_t, fs::path>> Checkpointer::Files() const {
   }
   std::ranges::sort(files, std::greater());
   return files;
+}
+
+void Checkpointer::RemovePartial() const {
+  std::error_code ec;
+  for (fs::directory_iterator entry(folder_, ec), end; !ec && entry != end; entry.increment(ec)) {
+    std::error_code ignored;
+    const fs::path& file = entry->path();
+    if (file.extension() == kPartialSuffix && StepOf(file.stem())) fs::remove(file, ignored);
+  }
 }
 
 std::optional<LoadedCheckpoint> Checkpointer::LoadNewest(
@@ -97,7 +118,7 @@ void Checkpointer::Run() {
       writing_ = true;
     }
     const fs::path file = FileOf(work.step);
-    SavedCheckpoint saved{.step = work.step, .file = file, .size = WriteCheckpoint(file, work.checkpoint)};
+    SavedCheckpoint saved{.step = work.step, .file = file, .size = Write(file, work.checkpoint)};
     // What the copy holds is given back before anybody waits for it.
     work = {};
     // Only when a newer one is safe may an older one go.

@@ -53,6 +53,8 @@ class Checkpointer {
 
   void Run() EXCLUDES(mu_);
   void RemoveOld() const;
+  // What a trainer left that was killed while it wrote.
+  void RemovePartial() const;
   [[nodiscard]] std::filesystem::path FileOf(std::int64_t step) const;
   // Newest first.
   [[nodiscard]] std::vector<std::pair<std::int64_t, std::filesystem::path>> Files() const;

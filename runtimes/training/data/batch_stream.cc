@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "api/base/thread_name.h"
+#include "runtimes/training/data/mapped_file.h"
 
 namespace tandem::training {
 namespace {
@@ -70,7 +71,8 @@ Result<std::unique_ptr<BatchStream>> BatchStream::Open(const ExampleSource& sour
   try {
     return std::unique_ptr<BatchStream>(new BatchStream(source, options, held_out, count, batches));
   } catch (const std::system_error& error) {
-    return Fail(ErrorCode::kUnavailable, "there is no thread to read training data: {}", error.what());
+    return Fail(ErrorCode::kTooLarge, "out of memory or processes: there is no thread to read training data: {}",
+                error.what());
   }
 }
 
@@ -121,7 +123,10 @@ std::vector<std::int64_t> BatchStream::ExamplesOf(StreamPosition at) const {
 Result<Batch> BatchStream::ReadAt(StreamPosition at, const std::stop_token& stop) const {
   try {
     Batch batch;
-    TANDEM_TRY(source_.Read(ExamplesOf(at), batch, stop));
+    const Status read = source_.Read(ExamplesOf(at), batch, stop);
+    // First, because it explains whatever was wrong with what was read.
+    TANDEM_TRY(CheckNoFileLost());
+    TANDEM_TRY(read);
     return batch;
   } catch (const std::bad_alloc&) {
     return Fail(ErrorCode::kTooLarge, "there is no memory to read batch {} of epoch {}", at.batch, at.epoch);

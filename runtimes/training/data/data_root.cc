@@ -8,7 +8,6 @@
 #include <utility>
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -78,19 +77,6 @@ std::string Shown(std::string_view text) {
   return Readable(text, 300);
 }
 
-MappedFile::MappedFile(MappedFile&& other) noexcept
-    : start_(std::exchange(other.start_, nullptr)), size_(std::exchange(other.size_, 0)) {}
-
-MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
-  std::swap(start_, other.start_);
-  std::swap(size_, other.size_);
-  return *this;
-}
-
-MappedFile::~MappedFile() {
-  if (start_ != nullptr) ::munmap(start_, size_);
-}
-
 Result<DataRoot> DataRoot::Open(const fs::path& root) {
   std::error_code error;
   fs::path real = fs::canonical(root, error);
@@ -106,14 +92,7 @@ Result<MappedFile> DataRoot::Map(const std::string& path) const {
   if (!S_ISREG(status.st_mode)) return Invalid("data '{}' is no regular file", Shown(path));
   const FileDescriptor file(::open(LinkTo(found.get()).c_str(), O_RDONLY | O_CLOEXEC));
   if (file.get() < 0) return CannotOpen(path, errno);
-  MappedFile mapped;
-  const auto size = static_cast<std::size_t>(status.st_size);
-  if (size == 0) return mapped;
-  void* start = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
-  if (start == MAP_FAILED) return CannotOpen(path, errno);
-  mapped.start_ = start;
-  mapped.size_ = size;
-  return mapped;
+  return MappedFile::Map(file.get(), static_cast<std::size_t>(status.st_size), Shown(path));
 }
 
 Result<bool> DataRoot::IsFolder(const std::string& path) const {

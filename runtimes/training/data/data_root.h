@@ -2,32 +2,14 @@
 
 #include <cstddef>
 #include <filesystem>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "api/base/result.h"
+#include "runtimes/training/data/mapped_file.h"
 
 namespace tandem::training {
-
-// The bytes of a file, mapped read-only for as long as this lives. Move-only. If another process shortens the file
-// meanwhile, reading what is gone ends this process (SIGBUS).
-class MappedFile {
- public:
-  MappedFile() = default;
-  MappedFile(MappedFile&& other) noexcept;
-  MappedFile& operator=(MappedFile&& other) noexcept;
-  ~MappedFile();
-
-  [[nodiscard]] std::string_view bytes() const { return {static_cast<const char*>(start_), size_}; }
-
- private:
-  friend class DataRoot;
-
-  void* start_ = nullptr;
-  std::size_t size_ = 0;
-};
 
 // The folder below which all data lies. Paths are relative to it, or absolute and inside it; one that leads elsewhere,
 // also by a link, is refused as "outside the data root", and what is opened is what was checked. Thread-safe.

@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 
 #include "runtimes/training/ops/run_checks.h"
+#include "runtimes/training/ops/torch_error.h"
 
 namespace tandem::training {
 namespace {
@@ -40,14 +41,12 @@ Status Program::RunStep(const Step& step, const RunMode& mode, Tensors& values) 
   Tensors out;
   try {
     out = step.kernel(mode, in);
-  } catch (const c10::OutOfMemoryError& error) {
-    return Fail(ErrorCode::kTooLarge, "{}: {}", step.label, error.what_without_backtrace());
   } catch (const c10::Error& error) {
-    return Invalid("{}: {}", step.label, error.what_without_backtrace());
+    return std::unexpected(TorchError(step.label, error));
   } catch (const UnsupportedError& error) {
     return Fail(ErrorCode::kUnsupported, "{}: {}", step.label, error.what());
   } catch (const std::bad_alloc&) {
-    return Fail(ErrorCode::kTooLarge, "{}: out of memory", step.label);
+    return std::unexpected(OutOfMemory(step.label));
   } catch (const std::exception& error) {
     return Invalid("{}: {}", step.label, error.what());
   }

@@ -14,6 +14,7 @@
 #include "runtimes/training/graph/model_file.h"
 #include "runtimes/training/graph/fixed_inputs.h"
 #include "runtimes/training/graph/replace_head.h"
+#include "runtimes/training/ops/torch_error.h"
 
 namespace tandem::training {
 namespace {
@@ -77,12 +78,10 @@ template <typename Work>
 auto Guarded(const char* what, Work work) -> Result<decltype(work())> {
   try {
     return work();
-  } catch (const c10::OutOfMemoryError& error) {
-    return Fail(ErrorCode::kTooLarge, "{}: {}", what, error.what_without_backtrace());
   } catch (const c10::Error& error) {
-    return Invalid("{}: {}", what, error.what_without_backtrace());
+    return std::unexpected(TorchError(what, error));
   } catch (const std::bad_alloc&) {
-    return Fail(ErrorCode::kTooLarge, "{}: out of memory", what);
+    return std::unexpected(OutOfMemory(what));
   }
 }
 

@@ -125,13 +125,20 @@ TEST_F(CheckpointTest, GoesBackToTheLastGoodOne) {
   EXPECT_TRUE(skipped[0].starts_with("step-000000003.checkpoint")) << skipped[0];
 }
 
+TEST_F(CheckpointTest, WhatAKillLeftHalfWrittenIsRemoved) {
+  Write(folder_ / "step-000000004.checkpoint.partial", "half");
+  Write(folder_ / "other.partial", "somebody else's");
+  const Checkpointer checkpointer(folder_, 5, [](const SavedCheckpoint&) {});
+  EXPECT_EQ(Names(), std::vector<std::string>{"other.partial"});
+}
+
 TEST_F(CheckpointTest, AFullDiskIsTold) {
   if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full";
-  fs::create_symlink("/dev/full", folder_ / "step-000000001.checkpoint.partial");
   std::string problem;
   Checkpointer checkpointer(folder_, 2, [&](const SavedCheckpoint& one) {
     if (!one.size) problem = one.size.error().message;
   });
+  fs::create_symlink("/dev/full", folder_ / "step-000000001.checkpoint.partial");
   checkpointer.Save(1, Sample());
   checkpointer.Flush();
   EXPECT_NE(problem.find("No space left"), std::string::npos) << problem;

@@ -133,6 +133,15 @@ TEST_F(DamagedStoreTest, DamageInTheMiddleIsFound) {
   EXPECT_THAT(OpenError(), HasSubstr("is damaged"));
 }
 
+TEST_F(DamagedStoreTest, ALargeFileIsReadWholeOnlyWhenItWasNotClosed) {
+  Overwrite(4096 * 3, 4096 * 4);
+  EXPECT_TRUE(Database::Open(file(), /*quickly_read=*/4096));
+  std::ofstream(file().string() + "-wal") << "";
+  const auto found = Database::Open(file(), /*quickly_read=*/4096);
+  ASSERT_FALSE(found);
+  EXPECT_THAT(found.error().message, HasSubstr("is damaged"));
+}
+
 TEST_F(DamagedStoreTest, ATruncatedFileIsFound) {
   std::filesystem::resize_file(file(), std::filesystem::file_size(file()) / 2);
   EXPECT_THAT(OpenError(), HasSubstr("is damaged"));

@@ -11,6 +11,7 @@
 
 #include "api/base/clock.h"
 #include "server/jobs/job_store.h"
+#include "tests/fakes/jumping_clock.h"
 
 namespace tandem::jobs {
 
@@ -57,7 +58,7 @@ class StoreTest : public ::testing::Test {
   [[nodiscard]] std::filesystem::path file() const { return state() / "jobs.db"; }
 
   TestFolder folder_;
-  FakeClock clock_;
+  JumpingClock clock_;
   const StoreLimits limits_;
   std::unique_ptr<JobStore> store_;
 };

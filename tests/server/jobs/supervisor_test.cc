@@ -1,0 +1,203 @@
+// Real processes in the place of trainers, a real store, and a clock that moves when it is told.
+
+#include "server/jobs/supervisor.h"
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+
+#include "tests/server/jobs/store_fixture.h"
+
+namespace tandem::jobs {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+constexpr const char* kPlan =
+    R"(echo '{"event":"plan","first_step":0,"total_steps":9,"examples":1,"evaluation_examples":0,"parameters":1}' >&3
+)";
+constexpr const char* kFinished =
+    R"(echo '{"event":"end","outcome":"finished","step":9,"code":"internal","message":""}' >&3)";
+
+class SupervisorTest : public StoreTest {
+ protected:
+  SupervisorTest() {
+    options_.state = state();
+    options_.trainer = folder_.path() / "trainer";
+    options_.idle = false;
+    options_.attempts = 3;
+    options_.first_backoff = 10s;
+    options_.last_backoff = 60s;
+    options_.hang_limit = 300s;
+    Restart();
+  }
+
+  void Restart() {
+    supervisor_.reset();
+    Reopen();
+    supervisor_ = std::make_unique<Supervisor>(options_, *store_, metrics_, clock_,
+                                               [this](const auto&, const auto&, const auto&) { ++succeeded_; });
+    ASSERT_TRUE(supervisor_->Recover());
+  }
+  void TrainerIs(const std::string& script) {
+    std::ofstream(options_.trainer) << "#!/bin/bash\n" << script << "\n";
+    fs::permissions(options_.trainer, fs::perms::owner_all);
+  }
+  JobId Submit() {
+    const char* const spec = R"({"model":"m","data":{"kind":"synthetic","samples":10},"steps":9,"loss":"mse"})";
+    const JobId id = store_->Submit({.name = "a", .spec = spec, .model = "m"}).value().job.id;
+    fs::create_directories(JobFolder::Of(options_.state, id).path);
+    return id;
+  }
+  JobRecord Job(JobId id) { return store_->Get(id).value(); }
+  // Turns until it is so; the clock stands still meanwhile.
+  void TurnUntil(const std::function<bool()>& so) {
+    for (int i = 0; i < 12'000 && !so(); ++i) {
+      supervisor_->Turn();
+      std::this_thread::sleep_for(5ms);
+    }
+    ASSERT_TRUE(so());
+  }
+  void TurnUntil(JobId id, JobState state) {
+    TurnUntil([&] { return Job(id).state == state; });
+  }
+  // Nothing comes of it however often it turns.
+  void TurnInVain(JobId id) {
+    const std::int64_t attempts = Job(id).attempts;
+    for (int i = 0; i < 10; ++i) supervisor_->Turn();
+    EXPECT_EQ(Job(id).attempts, attempts);
+    EXPECT_EQ(Job(id).state, JobState::kQueued);
+  }
+
+  JobOptions options_;
+  JobMetrics metrics_{clock_};
+  int succeeded_ = 0;
+  std::unique_ptr<Supervisor> supervisor_;
+};
+
+TEST_F(SupervisorTest, TriesAgainAfterABackOffThatNoTimeOfDayChanges) {
+  TrainerIs("exit 3");
+  const JobId id = Submit();
+  TurnUntil([&] { return Job(id).state == JobState::kQueued && Job(id).retries == 1; });
+  EXPECT_THAT(Job(id).reason, HasSubstr("exit code 3"));
+  ASSERT_TRUE(Job(id).next_attempt_at);
+  EXPECT_EQ(*Job(id).next_attempt_at - clock_.WallNow().time_since_epoch() / 1ms, 10'000);
+  EXPECT_EQ(supervisor_->UntilDue(), 10s);
+
+  clock_.JumpWall(24h);
+  TurnInVain(id);
+  clock_.JumpWall(-48h);
+  EXPECT_EQ(supervisor_->UntilDue(), 10s);
+  clock_.Advance(10s - 1ms);
+  TurnInVain(id);
+  clock_.Advance(1ms);
+  TurnUntil([&] { return Job(id).retries == 2; });
+  EXPECT_EQ(supervisor_->UntilDue(), 20s);
+  clock_.Advance(20s);
+  TurnUntil(id, JobState::kFailed);
+  EXPECT_THAT(Job(id).reason, HasSubstr("exit code 3 (3 attempts)"));
+}
+
+TEST_F(SupervisorTest, AJobThatGetsOnWaitsNoLongerThanTheFirstTime) {
+  options_.attempts = 1000;
+  TrainerIs(
+      std::string(kPlan) +
+      R"(echo '{"event":"checkpoint","step":1,"file":"step-1.checkpoint","bytes":1,"checksum":1,"problem":""}' >&3; exit 3)");
+  const JobId id = Submit();
+  for (int failures = 1; failures <= 3; ++failures) {
+    TurnUntil([&] { return Job(id).retries == failures; });
+    EXPECT_EQ(supervisor_->UntilDue(), 10s);
+    clock_.Advance(10s);
+  }
+}
+
+TEST_F(SupervisorTest, AServerThatComesBackWaitsForTheRest) {
+  TrainerIs("exit 3");
+  const JobId id = Submit();
+  TurnUntil([&] { return Job(id).retries == 1; });
+  clock_.Advance(4s);
+  Restart();
+  TurnInVain(id);
+  EXPECT_EQ(supervisor_->UntilDue(), 6s);
+}
+
+TEST_F(SupervisorTest, OnlyMonotonicTimeMakesATrainerHang) {
+  TrainerIs(std::string(kPlan) + "while :; do sleep 0.01; done");
+  const JobId id = Submit();
+  TurnUntil(id, JobState::kRunning);
+  clock_.JumpWall(24h);
+  for (int i = 0; i < 10; ++i) supervisor_->Turn();
+  EXPECT_EQ(Job(id).state, JobState::kRunning);
+  clock_.Advance(300s);
+  TurnUntil([&] { return Job(id).retries == 1; });
+  EXPECT_THAT(Job(id).reason, HasSubstr("did nothing for 300 s"));
+}
+
+TEST_F(SupervisorTest, RecordsShowTheTimeOfDay) {
+  TrainerIs(std::string(kPlan) + kFinished);
+  clock_.JumpWall(24h * 365 * 50);
+  const JobId id = Submit();
+  TurnUntil(id, JobState::kSucceeded);
+  EXPECT_EQ(Job(id).ended_at, clock_.WallNow().time_since_epoch() / 1ms);
+}
+
+// Another program that holds the database is, for the store, a disk that takes nothing.
+class Blocked {
+ public:
+  explicit Blocked(const fs::path& file) {
+    EXPECT_EQ(sqlite3_open(file.c_str(), &db_), SQLITE_OK);
+    EXPECT_EQ(sqlite3_exec(db_, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
+  }
+  ~Blocked() { sqlite3_close(db_); }
+  Blocked(const Blocked&) = delete;
+  Blocked& operator=(const Blocked&) = delete;
+
+ private:
+  sqlite3* db_ = nullptr;
+};
+
+TEST_F(SupervisorTest, WhatCannotBeWrittenDownNowIsWrittenDownLater) {
+  const fs::path go = folder_.path() / "go";
+  TrainerIs(std::string(kPlan) + "while [[ ! -e " + go.string() + " ]]; do sleep 0.01; done\n" + kFinished);
+  const JobId id = Submit();
+  TurnUntil(id, JobState::kRunning);
+  {
+    const Blocked blocked(file());
+    std::ofstream(go) << "go";
+    TurnUntil([&] { return supervisor_->drained(); });
+    EXPECT_EQ(Job(id).state, JobState::kRunning);
+    EXPECT_EQ(supervisor_->UntilDue(), 1s);
+  }
+  EXPECT_EQ(succeeded_, 0);
+  clock_.Advance(1s);
+  TurnUntil(id, JobState::kSucceeded);
+  EXPECT_EQ(succeeded_, 1);
+  EXPECT_EQ(Job(id).attempts, 1);
+}
+
+TEST_F(SupervisorTest, AJobThatCannotBeAdmittedNowIsBegunLater) {
+  TrainerIs(std::string(kPlan) + kFinished);
+  const JobId id = Submit();
+  {
+    const Blocked blocked(file());
+    supervisor_->Turn();
+    EXPECT_TRUE(supervisor_->drained());
+    EXPECT_EQ(supervisor_->UntilDue(), 1s);
+  }
+  TurnUntil(id, JobState::kSucceeded);
+  EXPECT_EQ(Job(id).attempts, 1);
+}
+
+}  // namespace
+}  // namespace tandem::jobs
