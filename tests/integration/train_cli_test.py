@@ -59,8 +59,8 @@ class TrainCli(TrainingTest):
         self.assertIn("served as before", self.train("rollback", 1).stdout)
         self.assertIn("published as version", self.train("publish", 1).stdout)
         file = self.folder / "result.onnx"
-        self.assertIn(f"{len(self.result(1))} bytes", self.train("fetch", 1, "-o", file).stderr)
-        self.assertEqual(self.result(1), file.read_bytes())
+        self.assertIn(f"{self.result_file(1).stat().st_size} bytes", self.train("fetch", 1, "-o", file).stderr)
+        self.assertEqual(self.result_file(1).read_bytes(), file.read_bytes())
         self.train("delete", 1)
         self.assertIn("no job", self.train("show", 1, code=1).stderr)
 
@@ -85,9 +85,9 @@ class TrainCli(TrainingTest):
         for place in (self.folder, self.folder / "nowhere" / "x.onnx", "/dev/full"):
             self.assertIn(f"'{place}' cannot be written", self.train("fetch", 2, "-o", place, code=1).stderr)
         done = subprocess.run(self.command("fetch", 2, "-o", "/dev/stdout"), capture_output=True, timeout=PATIENCE)
-        self.assertEqual(self.result(2), done.stdout)
+        self.assertEqual(self.result_file(2).read_bytes(), done.stdout)
         subprocess.run(self.command("fetch", 2), check=True, capture_output=True, timeout=PATIENCE, cwd=self.folder)
-        self.assertEqual(self.result(2), (self.folder / "job-2.onnx").read_bytes())
+        self.assertEqual(self.result_file(2).read_bytes(), (self.folder / "job-2.onnx").read_bytes())
         self.assertEqual([], [one.name for one in self.folder.iterdir() if "onnx." in one.name])
 
     def test_flags_override_the_file_and_a_key_makes_it_one_job(self):

@@ -164,7 +164,7 @@ class TrainedModel(TrainingTest):
         self.assertEqual(answer.status, 200)
         self.assertEqual(answer.headers["Content-Type"], "application/octet-stream")
         self.assertEqual(answer.headers["Content-Disposition"], f'attachment; filename="job-{job_id}.onnx"')
-        self.assertEqual(answer.body, self.result(job_id))
+        self.assertEqual(answer.body, self.result_file(job_id).read_bytes())
         self.call("POST", f"/jobs/{job_id}/publish")
         self.assertEqual((self.repository / "digits/2/model.onnx").read_bytes(), answer.body)
         head = self.server.call("HEAD", f"/v2/train/jobs/{job_id}/model")

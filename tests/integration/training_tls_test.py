@@ -105,7 +105,7 @@ class TrainingOverTls(TrainingTest):
         result = self.folder / "result.onnx"
         done = tandem("train", "fetch", 1, "-o", result, *self.flags)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(result.read_bytes(), self.result(1))
+        self.assertEqual(result.read_bytes(), self.result_file(1).read_bytes())
 
     def test_a_large_model_comes_whole_while_another_client_waits(self):
         job_id = self.submit(steps=1, epochs=None, evaluation=None)["id"]
