@@ -62,11 +62,11 @@ class Supervisor {
     bool progress_unsaved = false;
     std::vector<SeriesPoint> losses;  // Not in the store yet.
     std::vector<SeriesPoint> rates;
-    MonotonicTime saved_at{};
+    MonotonicTime saved_at;
     std::optional<EndEvent> end;
     std::string cause;  // Why it was killed, when we did that.
     std::uint64_t ops = 0;
-    MonotonicTime alive_at{};
+    MonotonicTime alive_at;
     std::int64_t counted_step = 0;   // Up to here its steps are in the metrics.
     std::optional<HoldReason> hold;  // Why it is told to wait.
     MonotonicTime held_until{};      // Up to here its waiting is.

@@ -7,9 +7,10 @@
 namespace tandem::training {
 
 void KeepFreedMemory() {
-  // No mappings of their own, which go with their tensor, and nothing is given back at the top. What this is no hint
-  // for (another malloc) works as before.
-  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  // Larger tensors are mapped, and go with their pages: the hole that one leaves fits few others.
+  constexpr int kLargestKept = 16 << 20;
+  // Nothing is given back at the top. Where malloc knows neither it works as before.
+  mallopt(M_MMAP_THRESHOLD, kLargestKept);
   mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
 }
 
