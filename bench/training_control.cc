@@ -51,6 +51,7 @@ Result<std::unique_ptr<jobs::TrainerProcess>> StartTrainer(const BenchContext& c
   run.job.name = trained.network;
   run.job.model = trained.network;
   run.job.data.path = "data";
+  run.job.update_batch_norm = true;  // As the side that tells the longest operator.
   run.job.batch_size = trained.batch;
   run.job.steps = kManySteps;
   run.job.checkpoint.every_seconds = kNoCheckpoint;

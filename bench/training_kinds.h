@@ -10,8 +10,8 @@ namespace tandem::bench {
 // What training costs. All but "training_start" take the fields "network" (bench/training/networks.h) and "batch".
 
 // Kind "training_rate": tandem and a program of libtorch's own layers train the same network, in turn, with the same
-// number of threads, batch and optimizer. Series: tandem.rate and libtorch.rate (steps a second), tandem.memory and
-// libtorch.memory (the most that the process has held).
+// number of threads, batch and optimizer. Series for each of tandem, libtorch and libtorch_heap (that program with
+// tandem's heap): SIDE.rate (steps a second), SIDE.memory (the most that the process has held).
 [[nodiscard]] Result<std::unique_ptr<Measurement>> ParseTrainingRate(JsonFields& fields,
                                                                      const std::vector<PeerSpec>& peers);
 

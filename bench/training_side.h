@@ -29,7 +29,7 @@ struct TrainedNetwork {
 // as long as the process should.
 class TrainingSide {
  public:
-  // "tandem" or "libtorch". Returns when the first step is done.
+  // "tandem", "libtorch" or "libtorch_heap". Returns when the first step is done.
   [[nodiscard]] static Result<std::unique_ptr<TrainingSide>> Start(const BenchContext& context, const std::string& side,
                                                                    const TrainedNetwork& trained, int checkpoint_steps);
 

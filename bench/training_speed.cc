@@ -23,7 +23,8 @@ class TrainingRate final : public Measurement {
   explicit TrainingRate(TrainedNetwork trained) : trained_(std::move(trained)) {}
 
   [[nodiscard]] std::vector<std::string> series() const override {
-    return {"tandem.rate", "tandem.memory", "libtorch.rate", "libtorch.memory"};
+    return {"tandem.rate",     "tandem.memory",      "libtorch.rate",
+            "libtorch.memory", "libtorch_heap.rate", "libtorch_heap.memory"};
   }
   [[nodiscard]] Result<SeriesMap> Run(BenchContext& context, const std::set<std::string>& wanted) const override;
 
@@ -37,7 +38,7 @@ Result<SeriesMap> TrainingRate::Run(BenchContext& context, const std::set<std::s
   const double window = std::chrono::duration<double>(context.pace.window).count();
   std::vector<std::unique_ptr<TrainingSide>> processes;
   std::vector<Side> sides;
-  for (const char* name : {"tandem", "libtorch"}) {
+  for (const char* name : {"tandem", "libtorch", "libtorch_heap"}) {
     TANDEM_ASSIGN(auto process, TrainingSide::Start(context, name, trained_, 0));
     const TrainingSide& side = *processes.emplace_back(std::move(process));
     sides.push_back({.name = name, .sample = [&side, window]() -> Result<Figures> {
@@ -69,6 +70,8 @@ Result<SeriesMap> TrainingCheckpoint::Run(BenchContext& context, const std::set<
   context.say(what);
   TANDEM_ASSIGN(const auto plain, TrainingSide::Start(context, "tandem", trained_, 0));
   TANDEM_ASSIGN(const auto saving, TrainingSide::Start(context, "tandem", trained_, steps_));
+  // The first step is done: with these the checkpoint follows the first step of each turn.
+  for (const TrainingSide* side : {plain.get(), saving.get()}) TANDEM_TRY(side->Take(kAnyTime, steps_ - 2));
   const auto sample = [&](const TrainingSide& side) -> Result<Figures> {
     TANDEM_ASSIGN(const Turn turn, side.Take(kAnyTime, steps_));
     return Figures{{"time", turn.seconds}};
@@ -100,7 +103,7 @@ Result<std::unique_ptr<Measurement>> ParseTrainingRate(JsonFields& fields, const
 Result<std::unique_ptr<Measurement>> ParseTrainingCheckpoint(JsonFields& fields,
                                                              const std::vector<PeerSpec>& /*peers*/) {
   TANDEM_ASSIGN(TrainedNetwork trained, ParseTrainedNetwork(fields));
-  TANDEM_ASSIGN(const int steps, fields.Whole("steps", 1, kMostSteps));
+  TANDEM_ASSIGN(const int steps, fields.Whole("steps", 3, kMostSteps));
   return std::make_unique<TrainingCheckpoint>(std::move(trained), steps);
 }
 

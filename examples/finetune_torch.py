@@ -127,11 +127,9 @@ def main():
     done = server.train(
         {
             "model": flags.model, "data": f"{flags.model}.npz", "epochs": flags.epochs, "evaluation": {"split": 0.1},
-            "update_batch_norm": True, "publish": "on_success"
+            "update_batch_norm": True
         }, key=str(uuid.uuid4()))  # yapf: disable
-    while not done["published_version"]:
-        time.sleep(0.1)
-        done = server.show(done["id"])
+    server.call("POST", f"/v2/train/jobs/{done['id']}/publish")
 
     load_weights(module, fetch(server, done["id"]))
     print(f"the module with the trained weights: {accuracy(module, x, y):.1%} right")

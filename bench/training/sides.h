@@ -28,5 +28,7 @@ inline constexpr double kWeightDecay = 0.01;
 // Each trains until `turns` has enough. In a process of its own: both settle how ATen computes.
 [[nodiscard]] Status TrainWithTandem(const TrainingSetup& setup, Turns& turns);
 [[nodiscard]] Status TrainWithTorch(const TrainingSetup& setup, Turns& turns);
+// The same with tandem's heap (runtimes/training/trainer/training_heap.h).
+[[nodiscard]] Status TrainWithTorchAndHeap(const TrainingSetup& setup, Turns& turns);
 
 }  // namespace tandem::bench

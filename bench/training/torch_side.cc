@@ -5,6 +5,7 @@
 
 #include "bench/training/sides.h"
 #include "bench/training/torch_networks.h"
+#include "runtimes/training/trainer/training_heap.h"
 
 namespace tandem::bench {
 
@@ -25,12 +26,17 @@ Status TrainWithTorch(const TrainingSetup& setup, Turns& turns) {
       const torch::Tensor chosen = order.slice(0, first, first + setup.batch);
       const torch::Tensor loss =
           torch::nn::functional::cross_entropy(network->Forward(x.index_select(0, chosen)), y.index_select(0, chosen));
-      optimizer.zero_grad();
       loss.backward();
       optimizer.step();
+      optimizer.zero_grad();
       if (!turns.StepDone()) return {};
     }
   }
+}
+
+Status TrainWithTorchAndHeap(const TrainingSetup& setup, Turns& turns) {
+  training::KeepFreedMemory();
+  return TrainWithTorch(setup, turns);
 }
 
 }  // namespace tandem::bench

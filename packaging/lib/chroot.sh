@@ -97,6 +97,7 @@ enter_chroot() {
   case $command in
     run) mapfile -t targets < <(programs_for "${1:-}") ;;
     bench) targets=(tandem-bench) ;;
+    soak) targets=(tandem tandem-trainer) ;;
   esac
   [[ $command != build || $# == 0 ]] || targets=("$@")
   [[ $command == built ]] || link_build "$root" "$preset"
@@ -111,6 +112,7 @@ enter_chroot() {
     build) exit 0 ;;
     run | built) exec "$HERE/build/$preset/bin/tandem" "$@" ;;
     bench) exec "$HERE/build/$preset/bin/tandem-bench" "$@" ;;
+    soak) TANDEM_BINARY=$HERE/build/$preset/bin/tandem exec bash "$HERE/tests/soak/run.sh" "$@" ;;
     test) exec "$root/usr/bin/ctest" --test-dir "$HERE/build/$preset" --output-on-failure -j"$(nproc)" "$@" ;;
   esac
 }

@@ -55,9 +55,11 @@ Result<TokenCheck> TokenCheck::Load(const std::filesystem::path& file) {
             file.string(), number, kMaxNameLength);
       }
     }
-    if (line.size() > kMaxTokenLength || line.contains(' ')) {
-      return Invalid("--token-file '{}' line {}: a token has no spaces and at most {} characters", file.string(),
-                     number, kMaxTokenLength);
+    // A remark behind a token would make a name of the token, and a token of the remark.
+    if (line.size() > kMaxTokenLength || line.find_first_of(" \t") != std::string::npos || line.starts_with('#')) {
+      return Invalid(
+          "--token-file '{}' line {}: a token has no spaces, no tabs, no # in front and at most {} characters",
+          file.string(), number, kMaxTokenLength);
     }
     if (check.tokens_.size() == kMaxTokens) {
       return Invalid("--token-file '{}' has more than {} tokens", file.string(), kMaxTokens);

@@ -61,9 +61,11 @@ bool DemoTraining::Look() {
   const auto answer = client_->Get(std::format("/v2/train/jobs/{}", Seen().job.id));
   const auto job = answer ? ReadJobView(*answer) : Result<JobView>(std::unexpected(answer.error()));
   if (!job) {
+    if (patience_.Bears(job.error(), RealClock::Instance().Now())) return false;
     Decide("its job cannot be asked for: " + job.error().message);
     return true;
   }
+  patience_.Heard();
   const bool evaluated = job->metric != Seen().job.metric;
   TakeIn(*job);
   if (evaluated || job->has_ended()) (void)ReadSeries(job->id);  // The next time shows what could not be read now.

@@ -13,6 +13,7 @@
 #include "api/base/result.h"
 #include "server/cli/api_client.h"
 #include "server/cli/train_progress.h"
+#include "server/cli/train_watch.h"
 
 namespace tandem::cli {
 
@@ -55,6 +56,7 @@ class DemoTraining {
 
   // The watching thread only.
   const std::unique_ptr<ApiClient> client_;
+  Patience patience_;
   struct FirstStep {
     MonotonicTime time;
     std::int64_t step = 0;

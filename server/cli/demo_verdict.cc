@@ -136,7 +136,8 @@ std::string DemoTable(const DemoOutcome& outcome) {
   for (std::size_t i = 0; i < reports[0]->models.size(); ++i) {
     Sum sum;
     for (const LoadReport* report : reports) sum.Add(report->models[i]);
-    const ModelReport& first = reports[0]->models[i];
+    // Planned anew after a build.
+    const ModelReport& first = outcome.alone ? outcome.alone->models[i] : reports[0]->models[i];
     std::vector<std::string>& row = rows.emplace_back();
     row = {first.model, std::to_string(sum.counts.answered())};
     if (!training) row.push_back(outcome.alone ? std::format("{:.1f}", outcome.alone->models[i].achieved_rate) : "-");

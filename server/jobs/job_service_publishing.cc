@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/wire/json_text.h"
 #include "api/wire/training_job_json.h"
 #include "server/jobs/job_folder.h"
 #include "server/jobs/job_service.h"
@@ -39,6 +40,7 @@ void JobService::Publish(JobId id, Done<JobRecord> done) {
   Begin<JobRecord>(true, std::move(done), [this, id](Done<JobRecord> answer) {
     const auto record = store_->Get(id);
     if (!record) return answer(std::unexpected(record.error()));
+    if (!models_loaded_) return answer(Fail(ErrorCode::kUnavailable, "the models are still being loaded"));
     auto order = OrderFor(*record);
     if (!order) return answer(std::unexpected(order.error()));
     StartPublishing(*std::move(order), std::move(answer));
@@ -74,8 +76,15 @@ Result<JobRecord> JobService::EndPublishing(JobId id, const Result<PublishOutcom
     // What only failed because the server stops is tried again by the next one.
     if (draining_.load()) return std::unexpected(outcome.error());
     metrics_.Count(PublishResult::kFailed);
-    TANDEM_TRY(store_->GiveUpPublishing(id, "publish_failed", outcome.error().message));
-    return std::unexpected(outcome.error());
+    const Error& why = outcome.error();
+    if (why.code == ErrorCode::kUnavailable || why.code == ErrorCode::kNotFound) {
+      // So is what the model was not loaded for.
+      TANDEM_TRY(store_->AddEvent(id, "publish_failed", std::format(R"({{"why":{}}})", JsonString(why.message))));
+    } else {
+      TANDEM_TRY(store_->GiveUpPublishing(id, "publish_failed", why.message));
+    }
+    // The job is there.
+    return Fail(why.code == ErrorCode::kNotFound ? ErrorCode::kConflict : why.code, "{}", why.message);
   }
   if (!outcome->published) {
     metrics_.Count(PublishResult::kNotBetter);
@@ -91,8 +100,8 @@ void JobService::StartRollBack(const JobRecord& record, Done<JobRecord> done) {
   if (const Status free = CheckNotBusy(record.id); !free) return done(std::unexpected(free.error()));
   busy_.insert(record.id);
   publishing_->Do([this, record, done = std::move(done)]() mutable {
-    const std::filesystem::path keep = JobFolder::Of(options_.state, record.id).path / "rolled-back";
-    const Status status = publisher_.RollBack(record.model, record.published_version, keep);
+    const Status status =
+        publisher_.RollBack(record.model, record.published_version, JobFolder::Of(options_.state, record.id).result());
     Post([this, id = record.id, status, done = std::move(done)]() mutable {
       busy_.erase(id);
       const auto end = [&]() -> Result<JobRecord> {

@@ -107,7 +107,9 @@ std::optional<fs::path> DelegatedGroup(std::string_view membership, const fs::pa
     const std::string_view line(part);
     if (!line.starts_with(kSecondVersion)) continue;
     const fs::path own(line.substr(kSecondVersion.size()));
-    if (own.empty() || own.parent_path().empty()) return std::nullopt;
+    if (own.empty() || own.parent_path().extension() != ".service") return std::nullopt;
+    // A unit of its own below a manager, to whom the group was delegated; not a part of one unit.
+    if (own.has_extension()) return std::nullopt;
     const fs::path above = root / own.parent_path();
     return IsDelegated(above) ? std::optional(above) : std::nullopt;
   }

@@ -21,6 +21,8 @@ Result<double> MeasureServed(const PublishOrder& order, const PublishParts& part
 Result<std::string> WhyNotBetter(const PublishOrder& order, const PublishParts& parts, const JobFolder& folder) {
   const std::optional<double> best = order.record.progress.best_metric;
   if (!best) return std::string("the job has no evaluation to be better in");
+  // It was found better by a server that ended before it could note so.
+  if (parts.publisher.IsNewest(order.record.model, folder.result())) return std::string();
   TANDEM_ASSIGN(const double served, MeasureServed(order, parts, folder));
   const bool accuracy = HasAccuracy(order.job.loss.kind);
   if (accuracy ? *best > served : *best < served) return std::string();

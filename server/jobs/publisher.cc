@@ -43,6 +43,14 @@ std::error_code Flush(const fs::path& path) {
   return error;
 }
 
+// Never in the place of something, not even of a folder that is empty yet, where the file system can do that.
+std::error_code RenameToNew(const fs::path& from, const fs::path& to) {
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return {};
+  std::error_code ec(errno, std::generic_category());
+  if (ec == std::errc::invalid_argument || ec == std::errc::function_not_supported) fs::rename(from, to, ec);
+  return ec;
+}
+
 // Copies beside its place and renames, so that nobody finds half of it, also after the power was lost. False when the
 // place is taken.
 Result<bool> PlaceVersion(const fs::path& file, const fs::path& folder) {
@@ -54,7 +62,7 @@ Result<bool> PlaceVersion(const fs::path& file, const fs::path& folder) {
   if (!ec) fs::copy_file(file, aside / "model.onnx", ec);
   if (!ec) ec = Flush(aside / "model.onnx");
   if (!ec) ec = Flush(aside);
-  if (!ec) fs::rename(aside, folder, ec);
+  if (!ec) ec = RenameToNew(aside, folder);
   if (!ec) {
     (void)Flush(folder.parent_path());  // It is there; whether it outlasts the power does not undo that.
     return true;
@@ -94,8 +102,10 @@ Result<fs::path> Publisher::ServedFile(const std::string& model) const {
 }
 
 Status Publisher::Serve(const std::string& model, const std::string& version) {
-  TANDEM_TRY(repository_.Reload(model));
+  const Status reloaded = repository_.Reload(model);
+  // Another version may be at fault.
   if (repository_.IsReady(model, version)) return {};
+  TANDEM_TRY(reloaded);
   return Fail(ErrorCode::kConflict, "{}", WhyNot(repository_, model, version));
 }
 
@@ -103,7 +113,9 @@ Result<PublishedVersion> Publisher::Publish(const std::string& model, const fs::
                                             const std::optional<HeadSpec>& head) {
   const auto succession = repository_.TrySuccessor(model, file);
   if (!succession) {
-    return Fail(ErrorCode::kConflict, "the trained model cannot take the place of '{}': {}", model,
+    const ErrorCode code = succession.error().code;
+    const bool absent = code == ErrorCode::kUnavailable || code == ErrorCode::kNotFound;
+    return Fail(absent ? code : ErrorCode::kConflict, "the trained model cannot take the place of '{}': {}", model,
                 succession.error().message);
   }
   TANDEM_ASSIGN(std::string note, CheckSuccession(*succession, head));
@@ -111,7 +123,7 @@ Result<PublishedVersion> Publisher::Publish(const std::string& model, const fs::
     TANDEM_ASSIGN(const repository::ModelFolder folder, repository::FindModelFolder(roots_, model));
     const std::vector<std::int64_t> versions = folder.VersionNumbers();
     const std::int64_t newest = versions.empty() ? 0 : std::ranges::max(versions);
-    const bool there = newest > 0 && SameBytes(file, folder.folder / std::to_string(newest) / "model.onnx");
+    const bool there = IsNewest(model, file);
     std::string version = std::to_string(there ? newest : newest + 1);
     const fs::path place = folder.folder / version;
     if (!there) {
@@ -129,11 +141,19 @@ Result<PublishedVersion> Publisher::Publish(const std::string& model, const fs::
   return Fail(ErrorCode::kConflict, "others add versions of '{}' faster than this one could be", model);
 }
 
-Status Publisher::RollBack(const std::string& model, const std::string& version, const fs::path& keep) {
+bool Publisher::IsNewest(const std::string& model, const fs::path& file) const {
+  const auto folder = repository::FindModelFolder(roots_, model);
+  if (!folder) return false;
+  const std::vector<std::int64_t> versions = folder->VersionNumbers();
+  return !versions.empty() &&
+         SameBytes(file, folder->folder / std::to_string(std::ranges::max(versions)) / "model.onnx");
+}
+
+Status Publisher::RollBack(const std::string& model, const std::string& version, const fs::path& file) {
   TANDEM_ASSIGN(const repository::ModelFolder folder, repository::FindModelFolder(roots_, model));
   const fs::path place = folder.folder / version;
   std::error_code ec;
-  if (!fs::exists(place, ec)) return repository_.Reload(model);
+  if (!SameBytes(file, place / "model.onnx")) return repository_.Reload(model);
   if (folder.versions.size() < 2) {
     return Fail(ErrorCode::kConflict, "version {} is the only one of '{}'", version, model);
   }
@@ -151,10 +171,7 @@ Status Publisher::RollBack(const std::string& model, const std::string& version,
     return Fail(ErrorCode::kConflict, "version {} of '{}' stays: without it {}", version, model,
                 reloaded ? "no version would be served" : reloaded.error().message);
   }
-  // The state may lie on another file system.
-  fs::remove_all(keep, ec);
-  fs::copy(aside, keep, fs::copy_options::recursive, ec);
-  fs::remove_all(aside, ec);
+  fs::remove_all(aside, ec);  // The job has the same file.
   return {};
 }
 

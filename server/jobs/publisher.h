@@ -27,14 +27,17 @@ class Publisher {
 
   // Checks that the file loads and fits in place of the served version (server/jobs/succession_check.h), adds it as a
   // version and waits until it is served. A file that is the newest version already, because a server ended just then,
-  // is not added twice. On an error nothing has changed.
+  // is not added twice. On an error nothing has changed; kUnavailable and kNotFound when the model is not loaded (yet).
   [[nodiscard]] Result<PublishedVersion> Publish(const std::string& model, const std::filesystem::path& file,
                                                  const std::optional<HeadSpec>& head);
 
-  // Takes a version out; the ones below it are served again. kConflict when there is no other. The files are moved to
-  // `keep`. On an error nothing has changed. One that has gone already is no error.
+  // Takes a version out that holds `file`; the ones below it are served again. kConflict when there is no other. On an
+  // error nothing has changed. One that has gone already, or holds something else by now, is no error, and stays.
   [[nodiscard]] Status RollBack(const std::string& model, const std::string& version,
-                                const std::filesystem::path& keep);
+                                const std::filesystem::path& file);
+
+  // Whether the newest version of the model holds the file.
+  [[nodiscard]] bool IsNewest(const std::string& model, const std::filesystem::path& file) const;
 
   // The file of the version that is served now.
   [[nodiscard]] Result<std::filesystem::path> ServedFile(const std::string& model) const;

@@ -5,9 +5,8 @@
 #include <format>
 #include <utility>
 
-#include <json/value.h>
+#include <sys/stat.h>
 
-#include "api/wire/json_document.h"
 #include "api/wire/json_text.h"
 #include "api/wire/training_job_json.h"
 #include "server/log/log.h"
@@ -27,14 +26,16 @@ std::int64_t WallMs(const Clock& clock) {
   return std::chrono::duration_cast<milliseconds>(clock.WallNow().time_since_epoch()).count();
 }
 
+// The same for every server of a state folder, and another for those of others.
+std::string GroupName(const std::filesystem::path& state, JobId id) {
+  struct stat status{};
+  (void)::stat(state.c_str(), &status);
+  return std::format("tandem-{}-{}-job-{}", status.st_dev, status.st_ino, id);
+}
+
 // What fails again however often it is tried.
 bool IsFinal(ErrorCode code) {
   return code == ErrorCode::kInvalidArgument || code == ErrorCode::kUnsupported;
-}
-
-template <typename T>
-void LogIfFailed(const Result<T>& result, const char* what, JobId id) {
-  if (!result) LogError(what, {{"job", std::to_string(id)}, {"reason", result.error().message}});
 }
 
 }  // namespace
@@ -64,7 +65,14 @@ Status Supervisor::Recover() {
   return {};
 }
 
+Status Supervisor::CheckSettled(JobId id) {
+  const auto waiting = unsettled_.find(id);
+  if (waiting == unsettled_.end()) return {};
+  return Fail(ErrorCode::kUnavailable, "what became of job {} cannot be written down yet; try again in a while", id);
+}
+
 Result<JobRecord> Supervisor::Pause(JobId id) {
+  TANDEM_TRY(CheckSettled(id));
   TANDEM_ASSIGN(JobRecord job, store_.Transition(id, JobAction::kPause));
   if (const auto active = active_.find(id); active != active_.end()) {
     Hold(active->second, HoldReason::kPaused);
@@ -73,6 +81,7 @@ Result<JobRecord> Supervisor::Pause(JobId id) {
 }
 
 Result<JobRecord> Supervisor::Resume(JobId id) {
+  TANDEM_TRY(CheckSettled(id));
   const auto active = active_.find(id);
   if (active == active_.end()) {
     TANDEM_ASSIGN(const JobRecord job, store_.Get(id));
@@ -86,6 +95,7 @@ Result<JobRecord> Supervisor::Resume(JobId id) {
 }
 
 Result<JobRecord> Supervisor::Cancel(JobId id) {
+  TANDEM_TRY(CheckSettled(id));
   TANDEM_ASSIGN(JobRecord job, store_.Transition(id, JobAction::kCancel));
   active_.erase(id);  // Which kills its trainer.
   metrics_.Ended(id);
@@ -137,7 +147,8 @@ void Supervisor::Settle(JobId id, std::function<Status()> change) {
   if (settled) return;
   LogError("what became of a job cannot be written down",
            {{"job", std::to_string(id)}, {"reason", settled.error().message}});
-  if (settled.error().code != ErrorCode::kUnavailable) return;
+  // It has been deleted, or is elsewhere by now; anything else may pass.
+  if (settled.error().code == ErrorCode::kNotFound || settled.error().code == ErrorCode::kConflict) return;
   unsettled_[id] = std::move(change);
   settle_at_ = clock_.Now() + kBetweenSettling;
 }
@@ -184,7 +195,7 @@ void Supervisor::StartDue() {
 
 std::unique_ptr<MemoryGroup> Supervisor::GroupFor(JobId id, const TrainingJob& job) const {
   if (!job.memory || options_.memory_groups.empty()) return nullptr;
-  auto group = MemoryGroup::Make(options_.memory_groups, std::format("job-{}", id), *job.memory);
+  auto group = MemoryGroup::Make(options_.memory_groups, GroupName(options_.state, id), *job.memory);
   if (group) return *std::move(group);
   LogWarning("a trainer is started without a control group",
              {{"job", std::to_string(id)}, {"reason", group.error().message}});
@@ -227,117 +238,6 @@ Status Supervisor::StartJob(JobRecord record) {
   return {};
 }
 
-void Supervisor::TakeEvents(Active& active) {
-  for (const TrainerEvent& event : active.process->ReadEvents()) {
-    std::visit([&](const auto& one) { Take(active, one); }, event);
-  }
-}
-
-void Supervisor::Take(Active& active, const PlanEvent& event) {
-  active.progress.step = event.first_step;
-  active.progress.total_steps = event.total_steps;
-  active.progress_unsaved = true;
-  active.counted_step = event.first_step;
-  const auto state = store_.Get(active.record.id);
-  if (state && state->state == JobState::kAdmitted) {
-    LogIfFailed(store_.Transition(active.record.id, JobAction::kStart), "a job could not be marked as running",
-                active.record.id);
-  }
-  AddEvent(
-      active.record.id, "plan",
-      std::format(R"({{"first_step":{},"total_steps":{},"examples":{},"evaluation_examples":{},"parameters":{}}})",
-                  event.first_step, event.total_steps, event.examples, event.evaluation_examples, event.parameters));
-}
-
-void Supervisor::Take(Active& active, const StepEvent& event) {
-  active.progress.step = event.step;
-  active.progress.epoch = event.epoch;
-  active.progress.loss = event.loss;
-  CountSteps(active, event.step);
-  active.progress_unsaved = true;
-  active.losses.push_back({.step = event.step, .value = event.loss});
-  active.rates.push_back({.step = event.step, .value = event.learning_rate});
-}
-
-void Supervisor::Take(Active& active, const EvaluationEvent& event) {
-  active.progress.metric_name = event.accuracy ? "accuracy" : "eval_loss";
-  active.progress.metric = event.accuracy.value_or(event.loss);
-  if (event.best) active.progress.best_metric = active.progress.metric;
-  active.progress_unsaved = true;
-  const SeriesPoint loss{.step = event.step, .value = event.loss};
-  LogIfFailed(store_.AddSeriesPoints(active.record.id, "eval_loss", {&loss, 1}), "a point was lost", active.record.id);
-  Json::Value body;
-  body["step"] = Json::Int64(event.step);
-  body["loss"] = event.loss;
-  body["best"] = event.best;
-  if (event.accuracy) {
-    body["accuracy"] = *event.accuracy;
-    const SeriesPoint accuracy{.step = event.step, .value = *event.accuracy};
-    LogIfFailed(store_.AddSeriesPoints(active.record.id, "accuracy", {&accuracy, 1}), "a point was lost",
-                active.record.id);
-  }
-  AddEvent(active.record.id, "evaluation", JsonLine(body));
-}
-
-void Supervisor::Take(Active& active, const CheckpointEvent& event) {
-  const JobId id = active.record.id;
-  Json::Value body;
-  body["step"] = Json::Int64(event.step);
-  if (!event.problem.empty()) {
-    body["problem"] = event.problem;
-    LogWarning("a checkpoint could not be written", {{"job", std::to_string(id)}, {"reason", event.problem}});
-    return AddEvent(id, "checkpoint_failed", JsonLine(body));
-  }
-  failures_.erase(id);  // It gets on.
-  // A trainer says where it writes; only its own folder counts.
-  const std::filesystem::path file = active.folder.path / std::filesystem::path(event.file).filename();
-  LogIfFailed(store_.AddCheckpoint({.job = id,
-                                    .step = event.step,
-                                    .path = file,
-                                    .bytes = static_cast<std::int64_t>(event.bytes),
-                                    .checksum = std::format("{:08x}", event.checksum)}),
-              "a checkpoint could not be noted", id);
-  // The trainer keeps the newest ones only.
-  if (const auto known = store_.Checkpoints(id)) {
-    for (const CheckpointRecord& checkpoint : *known) {
-      std::error_code ec;
-      if (!std::filesystem::exists(checkpoint.path, ec)) {
-        LogIfFailed(store_.RemoveCheckpoint(id, checkpoint.step), "a checkpoint could not be forgotten", id);
-      }
-    }
-  }
-  metrics_.Checkpointed(id);
-  body["bytes"] = Json::UInt64(event.bytes);
-  AddEvent(id, "checkpoint", JsonLine(body));
-}
-
-void Supervisor::Take(Active& active, const SkippedEvent& event) {
-  const JobId id = active.record.id;
-  LogWarning("a checkpoint was passed over", {{"job", std::to_string(id)}, {"reason", event.why}});
-  const std::string name = std::filesystem::path(event.file).filename();
-  if (const auto known = store_.Checkpoints(id)) {
-    for (const CheckpointRecord& checkpoint : *known) {
-      if (std::filesystem::path(checkpoint.path).filename() == name) {
-        LogIfFailed(store_.MarkCheckpointBad(id, checkpoint.step), "a checkpoint could not be marked", id);
-      }
-    }
-  }
-  AddEvent(id, "checkpoint_skipped", std::format(R"({{"file":{},"why":{}}})", JsonString(name), JsonString(event.why)));
-}
-
-void Supervisor::Take(Active& active, const EndEvent& event) {
-  active.end = event;
-  if (event.outcome != TrainerOutcome::kFailed) CountSteps(active, event.step);
-}
-
-void Supervisor::CountSteps(Active& active, std::int64_t step) {
-  // A trainer's word; it does no more steps than it has planned.
-  step = std::min(step, active.progress.total_steps);
-  if (step <= active.counted_step || !active.progress.loss) return;
-  metrics_.Iterated(active.record.id, step - active.counted_step, *active.progress.loss);
-  active.counted_step = step;
-}
-
 void Supervisor::Hold(Active& active, std::optional<HoldReason> reason) {
   CountHeld(active);
   active.hold = reason;
@@ -350,17 +250,6 @@ void Supervisor::CountHeld(Active& active) {
   const bool waits = active.hold && active.process->board().Signs().held;
   if (waits) metrics_.Held(active.record.id, *active.hold, now - active.held_until);
   active.held_until = now;
-}
-
-void Supervisor::Save(Active& active) {
-  active.saved_at = clock_.Now();
-  const JobId id = active.record.id;
-  if (std::exchange(active.progress_unsaved, false)) {
-    LogIfFailed(store_.UpdateProgress(id, active.progress), "progress could not be saved", id);
-  }
-  if (active.losses.empty()) return;
-  LogIfFailed(store_.AddSeriesPoints(id, "loss", std::exchange(active.losses, {})), "points were lost", id);
-  LogIfFailed(store_.AddSeriesPoints(id, "lr", std::exchange(active.rates, {})), "points were lost", id);
 }
 
 void Supervisor::Watch(Active& active) {
@@ -467,10 +356,6 @@ Status Supervisor::Retry(JobId id, const Error& why) {
   metrics_.Retried(id);
   ++failures_[id];
   return {};
-}
-
-void Supervisor::AddEvent(JobId id, const char* kind, const std::string& json) {
-  LogIfFailed(store_.AddEvent(id, kind, json), "an event was lost", id);
 }
 
 }  // namespace tandem::jobs

@@ -98,6 +98,8 @@ class Supervisor {
   // Writes down what became of a job; later, when the disk does not let us now. Without it the job would be running for
   // ever, and nobody would run it.
   void Settle(JobId id, std::function<Status()> change);
+  // kUnavailable for a job that is not settled.
+  [[nodiscard]] Status CheckSettled(JobId id);
   void SettleDue();
   void AddEvent(JobId id, const char* kind, const std::string& json);
 

@@ -81,6 +81,9 @@ Result<EndEvent> TrainWithinMemory(const TrainerRun& run, TrainerBoard& board, E
     end = Train(run, board, pipe);
   } catch (const std::bad_alloc&) {
     end = std::unexpected(training::OutOfMemory("the trainer needs more than it may have"));
+  } catch (const std::system_error& error) {
+    if (error.code() != std::errc::resource_unavailable_try_again) throw;
+    end = std::unexpected(training::OutOfMemory("there is no room for the stack of a thread"));
   } catch (const c10::Error& error) {
     end = std::unexpected(training::TorchError("the trainer", error));
     // Nobody knows whose fault it is out here.

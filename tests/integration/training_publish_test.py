@@ -216,6 +216,29 @@ class Publishing(PublishTest):
         self.assertEqual(self.wait_published(job_id), "2")
         self.assertEqual(self.versions("digits"), ["2"])
 
+    def test_what_was_better_is_so_after_a_crash(self):
+        self.serve()
+        job_id = self.submit(publish="if_better")["id"]
+        self.assertEqual(self.wait_published(job_id), "2")
+        self.assertEqual(self.server.stop(), 0)
+        # As a server leaves it that is killed after the version was written, before it was noted.
+        with sqlite3.connect(self.state / "jobs.db") as database:
+            database.execute("UPDATE jobs SET publish_due = 1, published_version = ''")
+        database.close()
+        self.serve()
+        self.assertEqual(self.wait_published(job_id), "2")
+        self.call("POST", f"/jobs/{job_id}/rollback")
+        self.assertEqual(self.versions("digits"), ["1"])
+
+    def test_a_version_that_holds_something_else_by_now_is_not_rolled_back(self):
+        self.serve()
+        job_id = self.submit(**SHORT, publish="on_success")["id"]
+        self.assertEqual(self.wait_published(job_id), "2")
+        models.place(self.repository, "digits", models.mlp(), version="2")
+        self.call("POST", f"/jobs/{job_id}/rollback")
+        self.assertTrue((self.repository / "digits" / "2" / "model.onnx").exists())
+        self.assertEqual(self.show(job_id)["published_version"], "")
+
 
 class Owners(PublishTest):
     def test_a_job_belongs_to_the_token_that_submitted_it(self):

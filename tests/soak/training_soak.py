@@ -126,10 +126,11 @@ def probe(soak):
     """What a trainer takes to its first step, in seconds, and its steps per second, as this machine is now."""
     begin = time.monotonic()
     job_id = soak.submit(PROBE_STEPS)
-    while soak.show(job_id)["progress"]["step"] == 0:
+    while (record := soak.show(job_id))["progress"]["step"] == 0 and record["state"] not in ENDED:
         time.sleep(0.02)
     first = time.monotonic()
-    soak.wait(job_id)
+    if (record := soak.wait(job_id))["state"] != "succeeded":
+        raise RuntimeError(f"the first job is {record['state']}: {record['reason']}")
     return first - begin, PROBE_STEPS / (time.monotonic() - first)
 
 

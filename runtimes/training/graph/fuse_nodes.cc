@@ -216,7 +216,7 @@ void FuseNodes(const std::vector<std::string>& wanted, onnx::GraphProto& graph) 
   rewriter.Sweep();
 }
 
-Result<Kernel> FusedKernel(const NodeProto& node) {
+Result<Kernel> FusedKernel(const NodeProto& node, bool first_is_new) {
   const auto fits = [&](const char* op, int inputs) {
     return node.op_type() == op && node.input_size() == inputs && node.output_size() == 1 && node.attribute_size() == 0;
   };
@@ -224,10 +224,14 @@ Result<Kernel> FusedKernel(const NodeProto& node) {
     return [](const RunMode&, std::span<const at::Tensor> in) -> Tensors { return {DenseLayer(in)}; };
   }
   if (fits(kReluInPlace, 1)) {
-    return [](const RunMode&, std::span<const at::Tensor> in) -> Tensors { return {at::Tensor(in[0]).relu_()}; };
+    return [first_is_new](const RunMode&, std::span<const at::Tensor> in) -> Tensors {
+      return {first_is_new ? at::Tensor(in[0]).relu_() : in[0].relu()};
+    };
   }
   if (fits(kAddInPlace, 2)) {
-    return [](const RunMode&, std::span<const at::Tensor> in) -> Tensors { return {AddInto(in[0], in[1])}; };
+    return [first_is_new](const RunMode&, std::span<const at::Tensor> in) -> Tensors {
+      return {first_is_new ? AddInto(in[0], in[1]) : at::add(in[0], in[1])};
+    };
   }
   return Fail(ErrorCode::kUnsupported, "operator {}.{} is not supported in training", node.domain(), node.op_type());
 }

@@ -22,7 +22,8 @@ inline constexpr std::string_view kFusedDomain = "tandem.fused";
 // for a copy that is trained, never for what is saved.
 void FuseNodes(const std::vector<std::string>& wanted, onnx::GraphProto& graph);
 
-// The kernel of a node of kFusedDomain; kUnsupported for one that FuseNodes() does not write.
-[[nodiscard]] Result<Kernel> FusedKernel(const onnx::NodeProto& node);
+// The kernel of a node of kFusedDomain; kUnsupported for one that FuseNodes() does not write. What works in place does
+// so only where its first input is made anew in every run.
+[[nodiscard]] Result<Kernel> FusedKernel(const onnx::NodeProto& node, bool first_is_new);
 
 }  // namespace tandem::training

@@ -169,7 +169,9 @@ Status ProgramBuilder::Fold(const onnx::NodeProto& node, Program::Step& step) {
 
 Status ProgramBuilder::AddNode(const onnx::NodeProto& node) {
   const std::string label = Label(node);
-  auto kernel = node.domain() == kFusedDomain ? FusedKernel(node) : ops_.Make(node, opset_);
+  // A value that was computed here, once, is there for every run.
+  const bool first_is_new = node.input_size() > 0 && !constants_.contains(node.input(0));
+  auto kernel = node.domain() == kFusedDomain ? FusedKernel(node, first_is_new) : ops_.Make(node, opset_);
   if (!kernel) return Fail(kernel.error().code, "{}: {}", label, kernel.error().message);
   Program::Step step{.kernel = *std::move(kernel), .label = label, .inputs = {}, .outputs = {}, .last_uses = {}};
   bool constant = !IsRandom(node.op_type());

@@ -169,6 +169,29 @@ TEST(FuseNodes, ASumThatGrowsIsMadeAnew) {
   ExpectTheSame(model, kInput);
 }
 
+TEST(FuseNodes, WhatIsComputedOnceIsNotWrittenTo) {
+  const auto model = ModelBuilder()
+                         .Input("x", {2})
+                         .Output("y", {2})
+                         .Weight("whole", at::tensor({1, 3}, at::kLong))
+                         .Node("Cast", {"whole"}, {"f"})
+                         .With("to", onnx::TensorProto::FLOAT)
+                         .Node("Add", {"f", "f"}, {"c"})
+                         .Node("Sigmoid", {"x"}, {"s"})
+                         .Node("Add", {"c", "s"}, {"y"})
+                         .model();
+  const onnx::ModelProto fused = Fused(model);
+  ASSERT_EQ(OpsOf(fused).back(), "AddInPlace");
+  const auto program = Program::Compile(fused, {"y"}, AllOps());
+  ASSERT_TRUE(program) << program.error().message;
+  OpenGate gate;
+  for (int run = 0; run < 3; ++run) {
+    const auto out = (*program)->Run({}, std::vector{at::zeros({2})}, gate);
+    ASSERT_TRUE(out) << out.error().message;
+    EXPECT_TRUE(at::equal(out->front(), at::tensor({2.5F, 6.5F}))) << "in run " << run;
+  }
+}
+
 TEST(FuseNodes, InputsAndWeightsAreNeverWrittenTo) {
   const auto model = ModelBuilder()
                          .Input("x", {-1, 2})
@@ -186,9 +209,9 @@ TEST(FuseNodes, NodesThatOnlyItWritesAreCheckedAll) {
   node.set_op_type("Dense");
   node.add_input("x");
   node.add_output("y");
-  EXPECT_EQ(FusedKernel(node).error().code, ErrorCode::kUnsupported);
+  EXPECT_EQ(FusedKernel(node, true).error().code, ErrorCode::kUnsupported);
   node.set_op_type("Other");
-  EXPECT_THAT(FusedKernel(node).error().message, testing::HasSubstr("tandem.fused.Other"));
+  EXPECT_THAT(FusedKernel(node, true).error().message, testing::HasSubstr("tandem.fused.Other"));
 }
 
 }  // namespace

@@ -41,6 +41,8 @@ TEST_F(TokenCheckTest, AnEmptyOrBrokenFileIsAnErrorRatherThanAnOpenDoor) {
   EXPECT_FALSE(Load("# only a comment\n"));
   EXPECT_FALSE(Load("three short words\n"));
   EXPECT_FALSE(Load("na/me token\n"));
+  EXPECT_FALSE(Load("s3cr3t #production\n")) << "a remark is no token, and a token no name";
+  EXPECT_FALSE(Load("name\ttoken\n"));
   EXPECT_FALSE(Load(" token\n"));
   EXPECT_FALSE(Load(std::string(65, 'n') + " token\n"));
   EXPECT_FALSE(TokenCheck::Load(folder_ / "absent"));
