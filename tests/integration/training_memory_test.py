@@ -12,6 +12,7 @@ from training_jobs import STEADY, TrainingTest, examples
 
 
 class Memory(TrainingTest):
+    @unittest.skipIf(SANITIZED, "sanitizers take what they like")
     def test_a_trainer_without_memory_fails_its_job_alone(self):
         self.serve("--training-attempts", "1")
         submitted = self.submit(steps=1, epochs=None, memory="40MB")
