@@ -139,15 +139,14 @@ Status ChildProcess::WaitUntil(const std::function<bool()>& ready, const std::fu
 }
 
 Status ChildProcess::WaitForEnd(const std::function<bool()>& stop) const {
-  while (true) {
-    siginfo_t info{};
-    if (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid_) {
-      if (info.si_code == CLD_EXITED && info.si_status == 0) return {};
-      return Fail(ErrorCode::kInternal, "it ended with {}: {}", info.si_status, LogTail());
-    }
+  while (!Ended()) {
     if (stop && stop()) return Fail(ErrorCode::kCancelled, "interrupted");
     std::this_thread::sleep_for(kLookEvery);
   }
+  siginfo_t info{};
+  waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT);
+  if (info.si_code == CLD_EXITED && info.si_status == 0) return {};
+  return Fail(ErrorCode::kInternal, "it ended with {}: {}", info.si_status, LogTail());
 }
 
 std::string ChildProcess::LogTail() const {

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "api/base/duration.h"
 #include "bench/generator_kinds.h"
 #include "bench/generator_load.h"
 #include "bench/interleave.h"
@@ -20,10 +21,6 @@ constexpr int kConfirmations = 1;
 constexpr int kMostTrials = 20;
 // What is held below this share of the first rate tells more about the machine than about the generator.
 constexpr double kLowestShare = 0.1;
-
-double Seconds(std::chrono::nanoseconds time) {
-  return std::chrono::duration<double>(time).count();
-}
 
 class GeneratorRate final : public Measurement {
  public:

@@ -5,16 +5,13 @@
 #include <utility>
 
 #include "api/base/clock.h"
+#include "api/base/duration.h"
 #include "api/wire/rest_infer_decode.h"
 #include "bench/load_window.h"
 #include "loadgen/infer_request_bytes.h"
 
 namespace tandem::bench {
 namespace {
-
-double Seconds(std::chrono::nanoseconds time) {
-  return std::chrono::duration<double>(time).count();
-}
 
 Figures LatencyFigures(const loadgen::LatencyHistogram& latency, double rate) {
   return {{"p50", Seconds(latency.Percentile(50))}, {"p99", Seconds(latency.Percentile(99))}, {"rate", rate}};

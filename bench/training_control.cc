@@ -12,6 +12,7 @@
 
 #include "api/base/clock.h"
 #include "bench/interleave.h"
+#include "bench/training/network_job.h"
 #include "bench/training_kinds.h"
 #include "bench/training_side.h"
 #include "server/cli/api_client.h"
@@ -28,7 +29,6 @@ constexpr auto kPatience = 60s;
 constexpr auto kLook = 20us;
 constexpr auto kPoll = 2ms;
 constexpr std::int64_t kManySteps = 1'000'000'000;
-constexpr double kNoCheckpoint = 86'400;
 
 // Seconds until the condition holds.
 Result<double> TimeUntil(const std::function<Result<bool>()>& condition, std::chrono::nanoseconds look,
@@ -47,15 +47,10 @@ Result<double> TimeUntil(const std::function<Result<bool>()>& condition, std::ch
 // A real trainer, as the server starts it.
 Result<std::unique_ptr<jobs::TrainerProcess>> StartTrainer(const BenchContext& context, const TrainedNetwork& trained) {
   TANDEM_ASSIGN(const auto setup, SetupFolder(context, trained.network));
+  TANDEM_ASSIGN(const Network network, FindNetwork(trained.network));
   TrainerRun run;
-  run.job.name = trained.network;
-  run.job.model = trained.network;
-  run.job.data.path = "data";
-  run.job.update_batch_norm = true;  // As the side that tells the longest operator.
-  run.job.batch_size = trained.batch;
-  run.job.steps = kManySteps;
-  run.job.checkpoint.every_seconds = kNoCheckpoint;
-  run.model = setup / "model.onnx";
+  run.job = NetworkJob(network, trained.batch);
+  run.model = setup / kModelFile;
   run.folder = context.work / ("trainer-" + trained.network);
   run.data_root = setup;
   run.threads = context.threads;

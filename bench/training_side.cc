@@ -4,6 +4,7 @@
 
 #include <sys/socket.h>
 
+#include "bench/training/network_job.h"
 #include "bench/training/networks.h"
 
 namespace tandem::bench {
@@ -29,7 +30,7 @@ Result<TrainedNetwork> ParseTrainedNetwork(JsonFields& fields) {
 
 Result<std::filesystem::path> SetupFolder(const BenchContext& context, const std::string& network) {
   std::filesystem::path folder = context.work / ("training-" + network);
-  if (std::filesystem::exists(folder / "model.onnx")) return folder;
+  if (std::filesystem::exists(folder / kModelFile)) return folder;
   TANDEM_ASSIGN(const auto writer, ChildProcess::Start({.words = {Program(context), "write", network, folder.string()},
                                                         .environment = {},
                                                         .log = context.work / "training-write.log"}));

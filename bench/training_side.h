@@ -22,7 +22,8 @@ struct TrainedNetwork {
 };
 [[nodiscard]] Result<TrainedNetwork> ParseTrainedNetwork(JsonFields& fields);
 
-// Writes the model ("model.onnx") and examples ("data") of a network into the work folder the first time; the folder.
+// Writes the model and examples of a network (bench/training/network_job.h) into the work folder the first time; the
+// folder.
 [[nodiscard]] Result<std::filesystem::path> SetupFolder(const BenchContext& context, const std::string& network);
 
 // tandem-bench-training as one side of a comparison: trains when it has its turn. Used by one thread, which must live

@@ -4,6 +4,7 @@
 #include <format>
 #include <iterator>
 
+#include "api/base/duration.h"
 #include "api/wire/json_text.h"
 
 namespace tandem::loadgen {
@@ -14,10 +15,6 @@ constexpr std::chrono::milliseconds kMaxSendLag{1};
 constexpr int kSloSharesOfLag = 20;
 // A thread that has no time left sends late, and hears late of answers.
 constexpr double kMaxCpuShare = 0.95;
-
-double Ms(std::chrono::nanoseconds duration) {
-  return static_cast<double>(duration.count()) / 1e6;
-}
 
 std::string LatencyJson(const LatencyHistogram& histogram) {
   const LatencySummary s = Summarise(histogram);

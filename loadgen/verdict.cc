@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <format>
 
+#include "api/base/duration.h"
 #include "api/wire/json_text.h"
 #include "loadgen/binomial_tail.h"
 
@@ -115,10 +116,6 @@ std::uint64_t Rounded(std::uint64_t number) {
   std::uint64_t unit = 1;
   while (number / unit >= 100) unit *= 10;
   return (number + unit - 1) / unit * unit;
-}
-
-double Ms(std::chrono::nanoseconds duration) {
-  return static_cast<double>(duration.count()) / 1e6;
 }
 
 std::string NeededText(const Verdict& verdict) {

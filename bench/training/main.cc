@@ -10,6 +10,7 @@
 
 #include <unistd.h>
 
+#include "bench/training/network_job.h"
 #include "bench/training/sides.h"
 
 namespace tandem::bench {

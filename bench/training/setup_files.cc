@@ -1,8 +1,8 @@
-#include <cstring>
-#include <format>
-#include <fstream>
 #include <random>
+#include <span>
 
+#include "api/wire/npy.h"
+#include "bench/training/network_job.h"
 #include "bench/training/onnx_networks.h"
 #include "bench/training/sides.h"
 #include "runtimes/training/graph/model_file.h"
@@ -12,55 +12,47 @@ namespace {
 
 constexpr std::uint64_t kSeed = 1;
 
-// Format 1.0 of NumPy's files.
+// Borrows the numbers.
 template <typename Number>
-Status WriteArray(const std::filesystem::path& file, const char* type, const std::vector<std::int64_t>& shape,
-                  const std::vector<Number>& numbers) {
-  std::string extents;
-  for (const std::int64_t extent : shape) extents += std::format("{},", extent);
-  std::string head = std::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", type, extents);
-  constexpr std::size_t kBefore = 10;
-  head.append(63 - (kBefore + head.size()) % 64, ' ');
-  head += '\n';
-  const auto length = static_cast<std::uint16_t>(head.size());
-  std::ofstream stream(file, std::ios::binary);
-  stream.write("\x93NUMPY\x01\x00", 8);
-  stream.put(static_cast<char>(length & 0xff)).put(static_cast<char>(length >> 8));
-  stream << head;
-  stream.write(reinterpret_cast<const char*>(numbers.data()),
-               static_cast<std::streamsize>(numbers.size() * sizeof(Number)));
-  if (!stream.flush()) return Fail(ErrorCode::kInternal, "'{}' cannot be written", file.string());
-  return {};
+Tensor Array(const char* name, DataType type, Shape shape, const std::vector<Number>& numbers) {
+  return {.name = name,
+          .type = type,
+          .shape = std::move(shape),
+          .data = {.view = std::as_bytes(std::span(numbers)), .owner = nullptr}};
+}
+
+std::vector<std::int64_t> WholeNumbers(std::size_t count, std::int64_t below, std::mt19937_64& random) {
+  std::vector<std::int64_t> numbers(count);
+  for (std::int64_t& number : numbers) number = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(below));
+  return numbers;
 }
 
 }  // namespace
 
 Status WriteSetup(const Network& network, const std::filesystem::path& folder) {
   std::error_code ec;
-  std::filesystem::create_directories(folder / "data", ec);
+  std::filesystem::create_directories(folder, ec);
   std::mt19937_64 random(kSeed);
-  std::vector<std::int64_t> shape{kExamples};
+  Shape shape{kExamples};
   std::size_t size = kExamples;
   for (const std::int64_t extent : network.example) {
     shape.push_back(extent);
     size *= static_cast<std::size_t>(extent);
   }
+  std::vector<std::int64_t> tokens;
+  std::vector<float> numbers;
   if (network.tokens) {
-    std::vector<std::int64_t> tokens(size);
-    for (std::int64_t& token : tokens) token = static_cast<std::int64_t>(random() % kVocabulary);
-    TANDEM_TRY(WriteArray(folder / "data" / "x.npy", "<i8", shape, tokens));
+    tokens = WholeNumbers(size, kVocabulary, random);
   } else {
-    std::vector<float> numbers(size);
+    numbers.resize(size);
     std::normal_distribution<float> normal;
     for (float& number : numbers) number = normal(random);
-    TANDEM_TRY(WriteArray(folder / "data" / "x.npy", "<f4", shape, numbers));
   }
-  std::vector<std::int64_t> classes(kExamples);
-  for (std::int64_t& label : classes) {
-    label = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(network.classes));
-  }
-  TANDEM_TRY(WriteArray(folder / "data" / "y.npy", "<i8", {kExamples}, classes));
-  return training::SaveModel(OnnxNetwork(network, kSeed), folder / "model.onnx");
+  const std::vector<std::int64_t> classes = WholeNumbers(kExamples, network.classes, random);
+  const Tensor x =
+      network.tokens ? Array("x", DataType::kInt64, shape, tokens) : Array("x", DataType::kFp32, shape, numbers);
+  TANDEM_TRY(WriteNpz(folder / kDataFile, {x, Array("y", DataType::kInt64, {kExamples}, classes)}));
+  return training::SaveModel(OnnxNetwork(network, kSeed), folder / kModelFile);
 }
 
 }  // namespace tandem::bench

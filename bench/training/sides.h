@@ -9,7 +9,7 @@
 
 namespace tandem::bench {
 
-// How a network is trained, by either side: AdamW on cross-entropy over kExamples random examples, shuffled.
+// One side: trains as network_job.h has it, over random examples, shuffled.
 struct TrainingSetup {
   Network network;
   std::filesystem::path folder;  // With what WriteSetup() leaves there.
@@ -18,11 +18,7 @@ struct TrainingSetup {
   std::int64_t checkpoint_steps = 0;  // Tandem's side alone; 0: no checkpoints.
 };
 
-inline constexpr std::int64_t kExamples = 64;
-inline constexpr double kLearningRate = 1e-4;
-inline constexpr double kWeightDecay = 0.01;
-
-// The model, and the examples as files of NumPy.
+// The model, and the examples as a file of NumPy.
 [[nodiscard]] Status WriteSetup(const Network& network, const std::filesystem::path& folder);
 
 // Each trains until `turns` has enough. In a process of its own: both settle how ATen computes.

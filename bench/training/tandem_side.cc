@@ -2,15 +2,13 @@
 
 #include <ATen/Parallel.h>
 
+#include "bench/training/network_job.h"
 #include "bench/training/sides.h"
 #include "runtimes/training/trainer/trainer.h"
 #include "runtimes/training/trainer/training_heap.h"
 
 namespace tandem::bench {
 namespace {
-
-constexpr double kNever = 86'400;
-constexpr std::int64_t kManySteps = 1'000'000'000;
 
 class TurnListener final : public training::TrainerListener, public OpGate {
  public:
@@ -41,18 +39,12 @@ class TurnListener final : public training::TrainerListener, public OpGate {
 Status TrainWithTandem(const TrainingSetup& setup, Turns& turns) {
   training::KeepFreedMemory();
   at::set_num_threads(setup.threads);
-  TrainingJob job;
-  job.name = setup.network.name;
-  job.data.path = "data";
-  job.optimizer = {.kind = OptimizerKind::kAdamW, .learning_rate = kLearningRate, .weight_decay = kWeightDecay};
-  job.update_batch_norm = true;
-  job.batch_size = setup.batch;
-  job.steps = kManySteps;
-  job.checkpoint = {.every_steps = setup.checkpoint_steps, .every_seconds = kNever};
+  TrainingJob job = NetworkJob(setup.network, setup.batch);
+  job.checkpoint.every_steps = setup.checkpoint_steps;
   TurnListener listener(turns);
   TANDEM_ASSIGN(const auto trainer,
                 training::Trainer::Prepare(
-                    job, {.model = setup.folder / "model.onnx", .folder = setup.folder, .data_root = setup.folder},
+                    job, {.model = setup.folder / kModelFile, .folder = setup.folder, .data_root = setup.folder},
                     listener, listener, RealClock::Instance()));
   TANDEM_TRY(trainer->Run(listener.enough()));
   if (listener.problem()) return Fail(ErrorCode::kInternal, "a checkpoint could not be written");

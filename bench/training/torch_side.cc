@@ -3,6 +3,7 @@
 #include <torch/optim/adamw.h>
 #include <torch/utils.h>
 
+#include "bench/training/network_job.h"
 #include "bench/training/sides.h"
 #include "bench/training/torch_networks.h"
 #include "runtimes/training/trainer/training_heap.h"

@@ -15,10 +15,6 @@ constexpr std::uint32_t kEntryValue = 2;
 constexpr std::size_t kMostEntries = 100;
 constexpr std::size_t kMostText = 1024;
 
-bool IsMessage(const WireField& field, std::uint32_t number) {
-  return field.kind == WireField::Kind::kBytes && field.number == number;
-}
-
 bool IsPlain(const std::string& text) {
   return std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) >= 0x20 && c != 0x7F; });
 }
@@ -29,13 +25,13 @@ Result<std::map<std::string, std::string>> ReadOnnxMetadata(const std::filesyste
   TANDEM_ASSIGN(WireFile file, WireFile::Open(model));
   std::map<std::string, std::string> metadata;
   const Status read = file.ForEach(file.whole(), [&](const WireField& entry) -> Status {
-    if (!IsMessage(entry, kModelMetadata) || metadata.size() >= kMostEntries) return {};
+    if (!entry.IsBytes(kModelMetadata) || metadata.size() >= kMostEntries) return {};
     std::string key;
     std::string value;
     bool fits = true;
     TANDEM_TRY(file.ForEach(entry.bytes, [&](const WireField& field) -> Status {
       for (const auto& [number, text] : {std::pair{kEntryKey, &key}, {kEntryValue, &value}}) {
-        if (!IsMessage(field, number)) continue;
+        if (!field.IsBytes(number)) continue;
         fits &= field.bytes.size() <= kMostText;
         if (!fits) continue;
         TANDEM_ASSIGN(*text, file.Text(field.bytes, kMostText));

@@ -14,20 +14,16 @@ constexpr std::uint32_t kNodeOp = 4;
 constexpr std::uint32_t kNodeDomain = 7;
 constexpr std::size_t kMostText = 4096;
 
-bool IsMessage(const WireField& field, std::uint32_t number) {
-  return field.kind == WireField::Kind::kBytes && field.number == number;
-}
-
 Result<OnnxNode> ReadNode(WireFile& file, WireRange range) {
   OnnxNode node;
   std::string output;
   TANDEM_TRY(file.ForEach(range, [&](const WireField& field) -> Status {
     for (const auto& [number, text] :
          {std::pair{kNodeName, &node.name}, {kNodeOp, &node.op}, {kNodeDomain, &node.domain}}) {
-      if (!IsMessage(field, number)) continue;
+      if (!field.IsBytes(number)) continue;
       TANDEM_ASSIGN(*text, file.Text(field.bytes, kMostText));
     }
-    if (IsMessage(field, kNodeOutput) && output.empty()) {
+    if (field.IsBytes(kNodeOutput) && output.empty()) {
       TANDEM_ASSIGN(output, file.Text(field.bytes, kMostText));
     }
     return {};
@@ -43,9 +39,9 @@ Result<std::vector<OnnxNode>> ListOnnxNodes(const std::filesystem::path& model) 
   TANDEM_ASSIGN(WireFile file, WireFile::Open(model));
   std::vector<OnnxNode> nodes;
   const Status read = file.ForEach(file.whole(), [&](const WireField& graph) -> Status {
-    if (!IsMessage(graph, kModelGraph)) return {};
+    if (!graph.IsBytes(kModelGraph)) return {};
     return file.ForEach(graph.bytes, [&](const WireField& field) -> Status {
-      if (!IsMessage(field, kGraphNode)) return {};
+      if (!field.IsBytes(kGraphNode)) return {};
       TANDEM_ASSIGN(OnnxNode node, ReadNode(file, field.bytes));
       nodes.push_back(std::move(node));
       return {};

@@ -28,6 +28,8 @@ struct WireField {
   Kind kind = Kind::kVarint;
   std::uint64_t value = 0;  // kVarint, kFixed32 and kFixed64.
   WireRange bytes;          // kBytes: text, a nested message or packed numbers.
+
+  [[nodiscard]] bool IsBytes(std::uint32_t wanted) const { return kind == Kind::kBytes && number == wanted; }
 };
 
 // A file read as protobuf wire format, field by field, without knowing its schema and without loading it: tensors are

@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "api/base/duration.h"
 #include "loadgen/report_file.h"
 #include "server/cli/command.h"
 #include "server/cli/demo_digits.h"
@@ -41,10 +42,6 @@ constexpr std::uint64_t kNewAnswers = 10;
 constexpr seconds kMostWithNewVersion{120};
 // A build that has nothing to do ends at once; one that has something says so.
 constexpr seconds kFirstSign{5};
-
-double Ms(nanoseconds time) {
-  return std::chrono::duration<double, std::milli>(time).count();
-}
 
 Status MakeFolder(const fs::path& folder) {
   std::error_code ec;

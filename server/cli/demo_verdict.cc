@@ -6,6 +6,7 @@
 #include <format>
 #include <utility>
 
+#include "api/base/duration.h"
 #include "api/wire/json_text.h"
 #include "server/cli/demo_digits.h"
 #include "server/cli/demo_text.h"
@@ -16,10 +17,6 @@ namespace {
 
 using loadgen::LoadReport;
 using loadgen::ModelReport;
-
-double Ms(std::chrono::nanoseconds t) {
-  return std::chrono::duration<double, std::milli>(t).count();
-}
 
 // Those that there are, in the order of time.
 std::vector<const LoadReport*> Reports(const DemoOutcome& outcome) {

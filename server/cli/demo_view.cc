@@ -10,14 +10,11 @@
 #include <ftxui/screen/terminal.hpp>
 #include <unistd.h>
 
+#include "api/base/duration.h"
 #include "server/cli/plain_table.h"
 
 namespace tandem::cli {
 namespace {
-
-double Ms(std::chrono::nanoseconds t) {
-  return std::chrono::duration<double, std::milli>(t).count();
-}
 
 ftxui::Element MakeTable(TableRows rows) {
   ftxui::Table table(std::move(rows));

@@ -13,6 +13,7 @@
 #include <json/value.h>
 #include <signal.h>
 
+#include "api/base/duration.h"
 #include "api/wire/json_document.h"
 #include "api/wire/json_text.h"
 #include "loadgen/comparison.h"
@@ -48,10 +49,6 @@ struct Figure {
   const char* name;
   double (*of)(const loadgen::ModelReport&);
 };
-
-double Ms(std::chrono::nanoseconds time) {
-  return std::chrono::duration<double, std::milli>(time).count();
-}
 
 constexpr Figure kFigures[] = {
     {"p50 ms", [](const loadgen::ModelReport& m) { return Ms(m.latency.Percentile(50)); }},

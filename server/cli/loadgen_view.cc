@@ -11,14 +11,11 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "api/base/duration.h"
 #include "server/cli/plain_table.h"
 
 namespace tandem::cli {
 namespace {
-
-double Ms(std::chrono::nanoseconds t) {
-  return std::chrono::duration<double, std::milli>(t).count();
-}
 
 std::string Time(std::chrono::nanoseconds t) {
   return std::format("{:.{}f}", Ms(t), Ms(t) < 10 ? 2 : 1);

@@ -73,6 +73,16 @@ Result<bool> PlaceVersion(const fs::path& file, const fs::path& folder) {
   return Fail(ErrorCode::kInternal, "the version cannot be written to '{}': {}", folder.string(), failed.message());
 }
 
+// 0 when there is none.
+std::int64_t NewestOf(const repository::ModelFolder& folder) {
+  const std::vector<std::int64_t> versions = folder.VersionNumbers();
+  return versions.empty() ? 0 : std::ranges::max(versions);
+}
+
+bool Holds(const repository::ModelFolder& folder, std::int64_t version, const fs::path& file) {
+  return version > 0 && SameBytes(file, folder.folder / std::to_string(version) / "model.onnx");
+}
+
 }  // namespace
 
 bool SameBytes(const fs::path& a, const fs::path& b) {
@@ -121,9 +131,8 @@ Result<PublishedVersion> Publisher::Publish(const std::string& model, const fs::
   TANDEM_ASSIGN(std::string note, CheckSuccession(*succession, head));
   for (int attempt = 0; attempt < kPlaces; ++attempt) {
     TANDEM_ASSIGN(const repository::ModelFolder folder, repository::FindModelFolder(roots_, model));
-    const std::vector<std::int64_t> versions = folder.VersionNumbers();
-    const std::int64_t newest = versions.empty() ? 0 : std::ranges::max(versions);
-    const bool there = IsNewest(model, file);
+    const std::int64_t newest = NewestOf(folder);
+    const bool there = Holds(folder, newest, file);
     std::string version = std::to_string(there ? newest : newest + 1);
     const fs::path place = folder.folder / version;
     if (!there) {
@@ -143,10 +152,7 @@ Result<PublishedVersion> Publisher::Publish(const std::string& model, const fs::
 
 bool Publisher::IsNewest(const std::string& model, const fs::path& file) const {
   const auto folder = repository::FindModelFolder(roots_, model);
-  if (!folder) return false;
-  const std::vector<std::int64_t> versions = folder->VersionNumbers();
-  return !versions.empty() &&
-         SameBytes(file, folder->folder / std::to_string(std::ranges::max(versions)) / "model.onnx");
+  return folder && Holds(*folder, NewestOf(*folder), file);
 }
 
 Status Publisher::RollBack(const std::string& model, const std::string& version, const fs::path& file) {

@@ -65,9 +65,8 @@ Status Supervisor::Recover() {
   return {};
 }
 
-Status Supervisor::CheckSettled(JobId id) {
-  const auto waiting = unsettled_.find(id);
-  if (waiting == unsettled_.end()) return {};
+Status Supervisor::CheckSettled(JobId id) const {
+  if (!unsettled_.contains(id)) return {};
   return Fail(ErrorCode::kUnavailable, "what became of job {} cannot be written down yet; try again in a while", id);
 }
 

@@ -99,7 +99,7 @@ class Supervisor {
   // ever, and nobody would run it.
   void Settle(JobId id, std::function<Status()> change);
   // kUnavailable for a job that is not settled.
-  [[nodiscard]] Status CheckSettled(JobId id);
+  [[nodiscard]] Status CheckSettled(JobId id) const;
   void SettleDue();
   void AddEvent(JobId id, const char* kind, const std::string& json);
 

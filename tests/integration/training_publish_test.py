@@ -22,6 +22,14 @@ class PublishTest(TrainingTest):
         self.wait(job_id, "succeeded")
         return until(lambda: self.show(job_id)["published_version"], f"job {job_id} is published")
 
+    def serve_after(self, change):
+        """A server that finds the jobs as another left them, and changed by this SQL."""
+        self.assertEqual(self.server.stop(), 0)
+        with sqlite3.connect(self.state / "jobs.db") as database:
+            database.execute(change)
+        database.close()
+        self.serve()
+
     def wait_event(self, job_id, kind):
         self.wait(job_id, "succeeded")
         return until(lambda: next((body for _, one, body in self.events(job_id) if one == kind), None), kind)
@@ -200,19 +208,11 @@ class Publishing(PublishTest):
         self.serve()
         job_id = self.submit(**SHORT)["id"]
         self.wait(job_id, "succeeded")
-        self.assertEqual(self.server.stop(), 0)
         # As a server leaves it that is killed between the end of a job and its publishing.
-        with sqlite3.connect(self.state / "jobs.db") as database:
-            database.execute("UPDATE jobs SET publish_due = 1")
-        database.close()
-        self.serve()
+        self.serve_after("UPDATE jobs SET publish_due = 1")
         self.assertEqual(self.wait_published(job_id), "2")
         # And one that is killed after the version was written, before it was noted.
-        self.assertEqual(self.server.stop(), 0)
-        with sqlite3.connect(self.state / "jobs.db") as database:
-            database.execute("UPDATE jobs SET publish_due = 1, published_version = ''")
-        database.close()
-        self.serve()
+        self.serve_after("UPDATE jobs SET publish_due = 1, published_version = ''")
         self.assertEqual(self.wait_published(job_id), "2")
         self.assertEqual(self.versions("digits"), ["2"])
 
@@ -220,12 +220,8 @@ class Publishing(PublishTest):
         self.serve()
         job_id = self.submit(publish="if_better")["id"]
         self.assertEqual(self.wait_published(job_id), "2")
-        self.assertEqual(self.server.stop(), 0)
         # As a server leaves it that is killed after the version was written, before it was noted.
-        with sqlite3.connect(self.state / "jobs.db") as database:
-            database.execute("UPDATE jobs SET publish_due = 1, published_version = ''")
-        database.close()
-        self.serve()
+        self.serve_after("UPDATE jobs SET publish_due = 1, published_version = ''")
         self.assertEqual(self.wait_published(job_id), "2")
         self.call("POST", f"/jobs/{job_id}/rollback")
         self.assertEqual(self.versions("digits"), ["1"])
