@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <format>
 #include <fstream>
 #include <iterator>
 #include <sstream>
@@ -16,6 +15,7 @@
 #include <unistd.h>
 
 #include "api/base/clock.h"
+#include "api/base/format.h"
 #include "loadgen/socket_address.h"
 
 namespace tandem::bench {
@@ -60,7 +60,7 @@ std::vector<std::string> MergedEnvironment(const std::vector<std::pair<std::stri
     const std::string_view name = text.substr(0, text.find('='));
     if (!std::ranges::contains(added, name, &std::pair<std::string, std::string>::first)) merged.emplace_back(text);
   }
-  for (const auto& [name, value] : added) merged.push_back(std::format("{}={}", name, value));
+  for (const auto& [name, value] : added) merged.push_back(Format("{}={}", name, value));
   return merged;
 }
 

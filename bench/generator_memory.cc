@@ -2,13 +2,13 @@
 
 #include <atomic>
 #include <chrono>
-#include <format>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include <malloc.h>
 
+#include "api/base/format.h"
 #include "bench/child_process.h"
 #include "bench/generator_kinds.h"
 #include "bench/generator_load.h"
@@ -49,7 +49,7 @@ class GeneratorOutstanding final : public Measurement {
 };
 
 Result<SeriesMap> GeneratorOutstanding::Run(BenchContext& context, const std::set<std::string>& /*wanted*/) const {
-  context.say(std::format("{} outstanding requests", requests_));
+  context.say(Format("{} outstanding requests", requests_));
   TANDEM_ASSIGN(const auto load, GeneratorLoad::Start(context, target_));
   TANDEM_ASSIGN(loadgen::LoadSpec spec, load->Spec(loadgen::ArrivalSpec::Constant(rate_)));
   spec.duration = FromSeconds(kPatience * requests_ / rate_) + 1s;
@@ -105,8 +105,8 @@ Result<SeriesMap> GeneratorGrowth::Run(BenchContext& context, const std::set<std
     // The last one before either time counts.
     if (progress.elapsed <= FromSeconds(early_ + 0.5)) early = OwnMemoryBytes("VmRSS");
     late = OwnMemoryBytes("VmRSS");
-    context.say(std::format("memory of a run: {:.0f} of {:.0f} s",
-                            std::chrono::duration<double>(progress.elapsed).count(), late_));
+    context.say(
+        Format("memory of a run: {:.0f} of {:.0f} s", std::chrono::duration<double>(progress.elapsed).count(), late_));
   };
   TANDEM_ASSIGN(const auto report, loadgen::RunLoad(spec, {.on_progress = look, .stop = context.stop}));
   TANDEM_TRY(context.CheckStop());

@@ -1,11 +1,11 @@
 // The kinds "generator_rate" and "generator_lag".
 
 #include <chrono>
-#include <format>
 #include <string>
 #include <utility>
 
 #include "api/base/duration.h"
+#include "api/base/format.h"
 #include "bench/generator_kinds.h"
 #include "bench/generator_load.h"
 #include "bench/interleave.h"
@@ -43,10 +43,10 @@ Result<bool> Holds(const BenchContext& context, const GeneratorLoad& load, doubl
   const loadgen::ModelReport& model = report.models.front();
   const std::vector<std::string> problems = loadgen::GeneratorProblems(report.health, std::nullopt);
   const bool held = problems.empty() && model.counts.ok == model.scheduled;
-  context.say(std::format("{:.0f} requests/s: {}", rate,
-                          held               ? "held"
-                          : problems.empty() ? std::format("{} failed", model.scheduled - model.counts.ok)
-                                             : problems.front()));
+  context.say(Format("{:.0f} requests/s: {}", rate,
+                     held               ? "held"
+                     : problems.empty() ? Format("{} failed", model.scheduled - model.counts.ok)
+                                        : problems.front()));
   return held;
 }
 
@@ -106,7 +106,7 @@ Result<SeriesMap> GeneratorLag::Run(BenchContext& context, const std::set<std::s
                                    {"lag_max", Seconds(lag.Max())},
                                    {"busy", report.health.cpu_share}};
                   }};
-  const std::string what = std::format("send lag, {}", loadgen::ArrivalKindName(arrivals_.kind));
+  const std::string what = Format("send lag, {}", loadgen::ArrivalKindName(arrivals_.kind));
   TANDEM_ASSIGN(SeriesMap sampled, Interleave(context, what, {side}));
   SeriesMap series;
   for (const std::string& name : this->series()) series[name] = std::move(sampled["generator." + name]);

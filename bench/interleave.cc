@@ -1,14 +1,15 @@
 #include "bench/interleave.h"
 
-#include <format>
 #include <utility>
+
+#include "api/base/format.h"
 
 namespace tandem::bench {
 
 Result<SeriesMap> Interleave(const BenchContext& context, std::string_view what, const std::vector<Side>& sides) {
   SeriesMap series;
   for (int round = 0; round < context.pace.rounds; ++round) {
-    context.say(std::format("{}: round {} of {}", what, round + 1, context.pace.rounds));
+    context.say(Format("{}: round {} of {}", what, round + 1, context.pace.rounds));
     for (std::size_t i = 0; i < sides.size(); ++i) {
       // Back and forth, so that no side always follows the same other.
       const Side& side = sides[round % 2 == 0 ? i : sides.size() - 1 - i];

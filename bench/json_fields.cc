@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "api/base/format.h"
 #include "api/wire/json_document.h"
 #include "api/wire/json_text.h"
 
@@ -102,7 +103,7 @@ Result<std::vector<std::string>> JsonFields::Texts(const std::string& name) {
                    JsonExcerpt(*value));
   }
   for (Json::ArrayIndex i = 0; i < value->size(); ++i) {
-    TANDEM_ASSIGN(texts.emplace_back(), TextOf((*value)[i], std::format("{}/{}", At(name), i)));
+    TANDEM_ASSIGN(texts.emplace_back(), TextOf((*value)[i], Format("{}/{}", At(name), i)));
   }
   return texts;
 }
@@ -115,7 +116,7 @@ Result<std::vector<JsonFields>> JsonFields::Objects(const std::string& name) {
     return Invalid("{}: must be a list of at most {} objects, not {}", At(name), kMaxItems, JsonExcerpt(*value));
   }
   for (Json::ArrayIndex i = 0; i < value->size(); ++i) {
-    TANDEM_ASSIGN(JsonFields fields, Of((*value)[i], std::format("{}/{}", At(name), i)));
+    TANDEM_ASSIGN(JsonFields fields, Of((*value)[i], Format("{}/{}", At(name), i)));
     objects.push_back(std::move(fields));
   }
   return objects;

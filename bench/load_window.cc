@@ -1,9 +1,9 @@
 #include "bench/load_window.h"
 
-#include <format>
 #include <utility>
 
 #include "api/base/clock.h"
+#include "api/base/format.h"
 #include "loadgen/grpc_transport.h"
 #include "loadgen/run.h"
 
@@ -53,7 +53,7 @@ Result<loadgen::ModelReport> GrpcWindow(const Pace& pace, int port, const std::s
 
 loadgen::HttpRequest RawRequest(int port, const std::string& path, const Tensor& tensor) {
   loadgen::HttpRequest request;
-  request.head = std::format(
+  request.head = Format(
       "POST {} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nContent-Type: application/octet-stream\r\nContent-Length: {}\r\n\r\n",
       path, port, tensor.data.size());
   request.parts.push_back(tensor.data);

@@ -3,7 +3,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <format>
 #include <map>
 #include <utility>
 
@@ -11,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "api/base/format.h"
 #include "api/wire/json_text.h"
 #include "bench/http_call.h"
 
@@ -83,7 +83,7 @@ Result<ChildCommand> CommandFor(const PeerSpec& peer, const Values& values, cons
 Result<std::unique_ptr<PeerProcess>> PeerProcess::Start(const BenchContext& context, const PeerSpec& peer,
                                                         const std::string& model) {
   TANDEM_ASSIGN(const Values values, ValuesFor(context, peer, model));
-  const fs::path log = context.work / std::format("{}-{}.log", peer.name, values.at("port"));
+  const fs::path log = context.work / Format("{}-{}.log", peer.name, values.at("port"));
   TANDEM_ASSIGN(const ChildCommand command, CommandFor(peer, values, log));
   TANDEM_ASSIGN(const std::string path, FillPlaceholders(peer.ready, values));
   const int port = std::stoi(values.at("port"));
@@ -104,9 +104,9 @@ Result<std::unique_ptr<PeerProcess>> PeerProcess::Start(const BenchContext& cont
 
 std::string PeerProcess::KeepLog() const {
   std::error_code error;
-  const fs::path kept = fs::temp_directory_path(error) / std::format("tandem-bench-{}-{}.log", name_, pid());
+  const fs::path kept = fs::temp_directory_path(error) / Format("tandem-bench-{}-{}.log", name_, pid());
   if (!error) fs::copy_file(log_, kept, fs::copy_options::overwrite_existing, error);
-  return error ? std::string() : std::format(" (its log is kept: {})", kept.string());
+  return error ? std::string() : Format(" (its log is kept: {})", kept.string());
 }
 
 }  // namespace tandem::bench

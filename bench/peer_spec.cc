@@ -1,8 +1,8 @@
 #include "bench/peer_spec.h"
 
 #include <algorithm>
-#include <format>
 
+#include "api/base/format.h"
 #include "api/wire/json_text.h"
 
 namespace tandem::bench {
@@ -48,7 +48,7 @@ Status CheckTexts(const PeerSpec& peer, const JsonFields& fields) {
     return CheckPlaceholders(text, pointer);
   };
   for (std::size_t i = 0; i < peer.command.size(); ++i) {
-    TANDEM_TRY(look(peer.command[i], std::format("{}/{}", fields.At("command"), i)));
+    TANDEM_TRY(look(peer.command[i], Format("{}/{}", fields.At("command"), i)));
   }
   for (const auto& [name, value] : peer.environment) {
     TANDEM_TRY(look(value, fields.At("environment") + "/" + name));

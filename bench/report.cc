@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
-#include <format>
 #include <map>
 #include <memory>
 
 #include <json/json.h>
 
+#include "api/base/format.h"
 #include "api/wire/json_text.h"
 
 namespace tandem::bench {
@@ -16,7 +16,7 @@ namespace {
 
 // Six figures are more than any measurement here is good for.
 std::string Number(double value) {
-  return std::isfinite(value) ? std::format("{:.6g}", value) : "null";
+  return std::isfinite(value) ? Format("{:.6g}", value) : "null";
 }
 
 std::string Number(const std::optional<double>& value) {
@@ -25,8 +25,8 @@ std::string Number(const std::optional<double>& value) {
 
 // For people: at most four significant figures, never as 1e+04.
 std::string Short(double value) {
-  if (std::abs(value) >= 1000) return std::format("{:.0f}", value);
-  return std::format("{:.4g}", value);
+  if (std::abs(value) >= 1000) return Format("{:.0f}", value);
+  return Format("{:.4g}", value);
 }
 
 std::string BetterName(Better better) {
@@ -36,19 +36,18 @@ std::string BetterName(Better better) {
 std::string RowJson(const Row& row) {
   const bool ran = row.not_run.empty();
   const auto figure = [&](double value) { return ran ? Number(value) : "null"; };
-  return std::format(
+  return Format(
       "{{\"metric\": {}, \"cell\": {}, \"value\": {}, \"unit\": {}, \"low\": {}, \"high\": {}, \"repetitions\": {}, "
       "\"must\": {}, \"aim\": {}, \"better\": \"{}\", \"met\": {}{}}}",
       JsonString(row.metric), JsonString(row.cell), figure(row.value), JsonString(row.unit), figure(row.low),
       figure(row.high), row.repetitions, Number(row.must), Number(row.aim), BetterName(row.better), Met(row),
-      ran ? "" : std::format(", \"why\": {}", JsonString(row.not_run)));
+      ran ? "" : Format(", \"why\": {}", JsonString(row.not_run)));
 }
 
 std::string MachineJson(const Machine& machine) {
-  return std::format(
-      "{{\"cpu\": {}, \"cores\": {}, \"memory_gb\": {}, \"kernel\": {}, \"os\": {}, \"onnx_runtime\": {}}}",
-      JsonString(machine.cpu), machine.cores, Number(machine.memory_gb), JsonString(machine.kernel),
-      JsonString(machine.os), JsonString(machine.onnx_runtime));
+  return Format("{{\"cpu\": {}, \"cores\": {}, \"memory_gb\": {}, \"kernel\": {}, \"os\": {}, \"onnx_runtime\": {}}}",
+                JsonString(machine.cpu), machine.cores, Number(machine.memory_gb), JsonString(machine.kernel),
+                JsonString(machine.os), JsonString(machine.onnx_runtime));
 }
 
 Result<double> NumberField(const Json::Value& object, const char* name) {
@@ -143,7 +142,7 @@ std::string ReportJson(const Report& report) {
     if (!rows.empty()) rows += ',';
     rows += "\n    " + RowJson(row);
   }
-  return std::format(
+  return Format(
       "{{\n  \"scenario\": {},\n  \"date\": {},\n  \"commit\": {},\n  \"machine\": {},\n  \"rows\": [{}\n  ]\n}}\n",
       JsonString(report.scenario), JsonString(report.date), JsonString(report.commit), MachineJson(report.machine),
       rows);
@@ -175,42 +174,40 @@ Result<Report> ParseReport(std::string_view text) {
 
 std::string ReportMarkdown(const Report& report) {
   const Machine& machine = report.machine;
-  std::string out = std::format("{}, {}, commit {}\n{}, {} cores, {:.0f} GB, Linux {}, {}, ONNX Runtime {}\n\n",
-                                report.scenario, report.date, report.commit, machine.cpu, machine.cores,
-                                machine.memory_gb, machine.kernel, machine.os, machine.onnx_runtime);
+  std::string out = Format("{}, {}, commit {}\n{}, {} cores, {:.0f} GB, Linux {}, {}, ONNX Runtime {}\n\n",
+                           report.scenario, report.date, report.commit, machine.cpu, machine.cores, machine.memory_gb,
+                           machine.kernel, machine.os, machine.onnx_runtime);
   out += "| metric | case | median | low – high | must | aim | met |\n|---|---|---:|---:|---:|---:|:-:|\n";
   std::map<std::string, int> reasons;
   for (const Row& row : report.rows) {
     const bool ran = row.not_run.empty();
     const char* sign = row.better == Better::kLower ? "≤" : "≥";
     const auto goal = [&](const std::optional<double>& bound) {
-      return bound ? std::format("{} {}", sign, Short(*bound)) : std::string();
+      return bound ? Format("{} {}", sign, Short(*bound)) : std::string();
     };
     const std::string figures =
-        ran ? std::format("{} {} | {} – {}", Short(row.value), row.unit, Short(row.low), Short(row.high))
-            : "not run | ";
-    out +=
-        std::format("| {} | {} | {} | {} | {} | {} |\n", row.metric, row.cell, figures, goal(row.must), goal(row.aim),
-                    Missed(row) ? "**no**"
-                    : row.must  ? "yes"
-                                : "");
+        ran ? Format("{} {} | {} – {}", Short(row.value), row.unit, Short(row.low), Short(row.high)) : "not run | ";
+    out += Format("| {} | {} | {} | {} | {} | {} |\n", row.metric, row.cell, figures, goal(row.must), goal(row.aim),
+                  Missed(row) ? "**no**"
+                  : row.must  ? "yes"
+                              : "");
     if (!ran) ++reasons[row.not_run];
   }
   if (!reasons.empty()) out += '\n';
   for (const auto& [reason, rows] : reasons) {
-    out += std::format("not run ({} row{}): {}\n", rows, rows == 1 ? "" : "s", reason);
+    out += Format("not run ({} row{}): {}\n", rows, rows == 1 ? "" : "s", reason);
   }
   return out;
 }
 
 std::string MissedText(const Row& row) {
-  if (!row.not_run.empty()) return std::format("not run: {} ({}): {}", row.metric, row.cell, row.not_run);
-  return std::format("missed: {} ({}): {} {}, must be at {} {} {}", row.metric, row.cell, Short(row.value), row.unit,
-                     row.better == Better::kLower ? "most" : "least", Short(row.must.value_or(0)), row.unit);
+  if (!row.not_run.empty()) return Format("not run: {} ({}): {}", row.metric, row.cell, row.not_run);
+  return Format("missed: {} ({}): {} {}, must be at {} {} {}", row.metric, row.cell, Short(row.value), row.unit,
+                row.better == Better::kLower ? "most" : "least", Short(row.must.value_or(0)), row.unit);
 }
 
 std::string IsoDate(WallTime time) {
-  return std::format("{:%Y-%m-%dT%H:%M:%SZ}", std::chrono::floor<std::chrono::seconds>(time));
+  return Format("{:%Y-%m-%dT%H:%M:%SZ}", std::chrono::floor<std::chrono::seconds>(time));
 }
 
 }  // namespace tandem::bench

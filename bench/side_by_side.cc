@@ -1,10 +1,10 @@
 #include "bench/side_by_side.h"
 
 #include <algorithm>
-#include <format>
 #include <string>
 #include <utility>
 
+#include "api/base/format.h"
 #include "api/wire/json_text.h"
 #include "bench/stage.h"
 
@@ -34,7 +34,7 @@ class SideBySide final : public Measurement {
 };
 
 Result<SeriesMap> SideBySide::Run(BenchContext& context, const std::set<std::string>& wanted) const {
-  const std::string what = std::format("{}, {} at once", ModelName(model_), users_);
+  const std::string what = Format("{}, {} at once", ModelName(model_), users_);
   context.say(what);
   TANDEM_ASSIGN(const auto stage, Stage::Set(context, model_, users_));
   std::vector<Side> sides;

@@ -1,11 +1,11 @@
 #include "bench/stage.h"
 
 #include <cstring>
-#include <format>
 #include <utility>
 
 #include "api/base/clock.h"
 #include "api/base/duration.h"
+#include "api/base/format.h"
 #include "api/wire/rest_infer_decode.h"
 #include "bench/load_window.h"
 #include "loadgen/infer_request_bytes.h"
@@ -162,7 +162,7 @@ Result<PeerProcess*> Stage::Peer(const std::string& name) {
   auto found = peers_.find(name);
   if (found == peers_.end()) {
     TANDEM_ASSIGN(const PeerSpec* spec, FindPeer(context_.peers, name, "peers"));
-    context_.say(std::format("starting peer '{}'", name));
+    context_.say(Format("starting peer '{}'", name));
     found = peers_.emplace(name, PeerProcess::Start(context_, *spec, model_)).first;
   }
   if (!found->second) return std::unexpected(found->second.error());

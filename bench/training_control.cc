@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <format>
 #include <functional>
 #include <limits>
 #include <random>
@@ -11,6 +10,7 @@
 #include <utility>
 
 #include "api/base/clock.h"
+#include "api/base/format.h"
 #include "bench/interleave.h"
 #include "bench/training/network_job.h"
 #include "bench/training_kinds.h"
@@ -98,7 +98,7 @@ Result<Figures> TrainingPause::Round(jobs::TrainerProcess& trainer, std::mt19937
 }
 
 Result<SeriesMap> TrainingPause::Run(BenchContext& context, const std::set<std::string>& /*wanted*/) const {
-  const std::string what = std::format("pauses of {}", trained_.network);
+  const std::string what = Format("pauses of {}", trained_.network);
   context.say(what);
   const double window = std::chrono::duration<double>(context.pace.window).count();
   std::vector<Turn> turns;
@@ -139,7 +139,7 @@ class TrainingStart final : public Measurement {
 };
 
 Result<Figures> TrainingStart::Round(cli::ApiClient& client) const {
-  const std::string spec = std::format(
+  const std::string spec = Format(
       R"({{"model": "{}", "data": {{"kind": "synthetic", "samples": 256, "classes": 1000}}, "batch_size": {}, "steps": {}}})",
       ModelName(model_), batch_, kManySteps);
   Figures figures;
@@ -172,7 +172,7 @@ Result<SeriesMap> TrainingStart::Run(BenchContext& context, const std::set<std::
   context.say("first step of a job");
   TANDEM_ASSIGN(const auto server, StartServer(context, model_));
   TANDEM_ASSIGN(const auto client,
-                cli::ApiClient::Connect({.url = std::format("http://127.0.0.1:{}", server->http_port())}));
+                cli::ApiClient::Connect({.url = Format("http://127.0.0.1:{}", server->http_port())}));
   TANDEM_ASSIGN(SeriesMap sampled,
                 Interleave(context, "first step", {{.name = "job", .sample = [&] { return Round(*client); }}}));
   SeriesMap series;

@@ -1,9 +1,8 @@
 #include "bench/training_side.h"
 
-#include <format>
-
 #include <sys/socket.h>
 
+#include "api/base/format.h"
 #include "bench/training/network_job.h"
 #include "bench/training/networks.h"
 
@@ -51,7 +50,7 @@ Result<std::unique_ptr<TrainingSide>> TrainingSide::Start(const BenchContext& co
       .words = {Program(context), side, trained.network, folder.string(), std::to_string(trained.batch),
                 std::to_string(context.threads), std::to_string(checkpoint_steps)},
       .environment = {},
-      .log = context.work / std::format("training-{}-{}.log", side, trained.network),
+      .log = context.work / Format("training-{}-{}.log", side, trained.network),
       .input = theirs.fd()};
   TANDEM_ASSIGN(auto process, ChildProcess::Start(command));
   std::unique_ptr<TrainingSide> started(new TrainingSide(std::move(ours), std::move(process)));

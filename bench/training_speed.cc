@@ -1,11 +1,11 @@
 // The kinds "training_rate" and "training_checkpoint".
 
 #include <chrono>
-#include <format>
 #include <limits>
 #include <string>
 #include <utility>
 
+#include "api/base/format.h"
 #include "api/base/training_job.h"
 #include "bench/interleave.h"
 #include "bench/training_kinds.h"
@@ -33,7 +33,7 @@ class TrainingRate final : public Measurement {
 };
 
 Result<SeriesMap> TrainingRate::Run(BenchContext& context, const std::set<std::string>& /*wanted*/) const {
-  const std::string what = std::format("training {}", trained_.network);
+  const std::string what = Format("training {}", trained_.network);
   context.say(what);
   const double window = std::chrono::duration<double>(context.pace.window).count();
   std::vector<std::unique_ptr<TrainingSide>> processes;
@@ -66,7 +66,7 @@ class TrainingCheckpoint final : public Measurement {
 };
 
 Result<SeriesMap> TrainingCheckpoint::Run(BenchContext& context, const std::set<std::string>& /*wanted*/) const {
-  const std::string what = std::format("checkpoints of {}", trained_.network);
+  const std::string what = Format("checkpoints of {}", trained_.network);
   context.say(what);
   TANDEM_ASSIGN(const auto plain, TrainingSide::Start(context, "tandem", trained_, 0));
   TANDEM_ASSIGN(const auto saving, TrainingSide::Start(context, "tandem", trained_, steps_));

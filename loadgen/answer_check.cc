@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <format>
 #include <utility>
 
+#include "api/base/format.h"
 #include "api/base/half_float.h"
 #include "api/wire/infer_answer.h"
 #include "api/wire/json_text.h"
@@ -64,12 +64,12 @@ void TakeData(std::vector<Tensor>& tensors) {
 }  // namespace
 
 std::optional<std::string> Difference(const Tensor& expected, const Tensor& actual, double tolerance) {
-  const std::string name = std::format("output '{}'", Excerpt(expected.name));
+  const std::string name = Format("output '{}'", Excerpt(expected.name));
   if (expected.type != actual.type) {
-    return std::format("{} is {}, expected {}", name, DataTypeName(actual.type), DataTypeName(expected.type));
+    return Format("{} is {}, expected {}", name, DataTypeName(actual.type), DataTypeName(expected.type));
   }
   if (expected.shape != actual.shape) {
-    return std::format("{} has shape {}, expected {}", name, ShapeText(actual.shape), ShapeText(expected.shape));
+    return Format("{} has shape {}, expected {}", name, ShapeText(actual.shape), ShapeText(expected.shape));
   }
   if (SameBytes(expected, actual)) return std::nullopt;
   if (expected.type == DataType::kBytes) return name + " holds other texts than expected";
@@ -78,7 +78,7 @@ std::optional<std::string> Difference(const Tensor& expected, const Tensor& actu
   for (std::size_t i = 0; i < expected.data.size() / size; ++i) {
     const bool same = std::memcmp(expected.data.view.data() + i * size, actual.data.view.data() + i * size, size) == 0;
     if (same || (loose && Near(NumberAt(expected, i), NumberAt(actual, i), tolerance))) continue;
-    return std::format("{}: element {} is {}, expected {}", name, i, NumberAt(actual, i), NumberAt(expected, i));
+    return Format("{}: element {} is {}, expected {}", name, i, NumberAt(actual, i), NumberAt(expected, i));
   }
   return std::nullopt;
 }
@@ -98,7 +98,7 @@ std::optional<std::string> AnswerCheck::Mismatch(std::string body) {
   } else {
     for (const Tensor& expected : expectation_.outputs) {
       const auto actual = std::ranges::find(*outputs, expected.name, &Tensor::name);
-      if (actual == outputs->end()) return std::format("output '{}' is not in the answer", Excerpt(expected.name));
+      if (actual == outputs->end()) return Format("output '{}' is not in the answer", Excerpt(expected.name));
       if (auto difference = Difference(expected, *actual, expectation_.tolerance)) return difference;
     }
   }

@@ -1,7 +1,8 @@
 #include "loadgen/arrival_spec.h"
 
 #include <cmath>
-#include <format>
+
+#include "api/base/format.h"
 
 namespace tandem::loadgen {
 namespace {
@@ -67,7 +68,7 @@ Status CheckSteps(const std::vector<RateStep>& steps) {
   bool silent = true;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const auto field = [&](std::string_view part, double value) {
-      return Field{ArrivalKind::kSteps, std::format("{} of step {}", part, i + 1), value};
+      return Field{ArrivalKind::kSteps, Format("{} of step {}", part, i + 1), value};
     };
     TANDEM_TRY(field("rate", steps[i].rate).Between(0, kMaxRate));
     TANDEM_TRY(field("seconds", steps[i].seconds).Seconds());

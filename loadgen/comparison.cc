@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <format>
 #include <numeric>
 #include <random>
 #include <utility>
+
+#include "api/base/format.h"
 
 namespace tandem::loadgen {
 namespace {
@@ -126,15 +127,15 @@ std::string ComparisonText(const Comparison& comparison, std::string_view a, std
   const int decimals = DecimalsFor(comparison);
   const std::size_t repetitions = comparison.ratios.size();
   std::string text = comparison.difference == Difference::kNotShown ? "no difference shown: " : "";
-  text += std::format("{} is {:.{}f} x {}", b, comparison.ratio, decimals, a);
+  text += Format("{} is {:.{}f} x {}", b, comparison.ratio, decimals, a);
   if (!comparison.interval) {
-    return text + std::format("; no interval, since {} repetition{} too few to tell it from chance, and {} are needed",
-                              repetitions, repetitions == 1 ? " is" : "s are", kLeastRepetitions);
+    return text + Format("; no interval, since {} repetition{} too few to tell it from chance, and {} are needed",
+                         repetitions, repetitions == 1 ? " is" : "s are", kLeastRepetitions);
   }
-  text += std::format(" ({:.{}f} - {:.{}f})", comparison.interval->low, decimals, comparison.interval->high, decimals);
+  text += Format(" ({:.{}f} - {:.{}f})", comparison.interval->low, decimals, comparison.interval->high, decimals);
   if (AttainableConfidence(repetitions) < comparison.confidence) {
-    text += std::format("; {} repetitions allow at most {:.3g} % confidence, not {:.10g} %", repetitions,
-                        AttainableConfidence(repetitions) * 100, comparison.confidence * 100);
+    text += Format("; {} repetitions allow at most {:.3g} % confidence, not {:.10g} %", repetitions,
+                   AttainableConfidence(repetitions) * 100, comparison.confidence * 100);
   }
   return text;
 }

@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <format>
 #include <utility>
 
 #include <fcntl.h>
 #include <unistd.h>
+
+#include "api/base/format.h"
 
 namespace tandem::loadgen {
 namespace {
@@ -40,7 +41,7 @@ LineCutter::LineCutter(std::string name, const CsvLimits& limits, LineHandler ha
     : name_(std::move(name)), limits_(limits), handler_(std::move(handler)) {}
 
 std::unexpected<Error> LineCutter::At(Error error) const {
-  error.message = std::format("'{}' line {}: {}", name_, line_, error.message);
+  error.message = Format("'{}' line {}: {}", name_, line_, error.message);
   return std::unexpected(std::move(error));
 }
 
@@ -60,7 +61,7 @@ Status LineCutter::Feed(std::string_view piece) {
   while (!piece.empty()) {
     const std::size_t end = std::min(piece.find('\n'), piece.size());
     if (partial_.size() + end > limits_.line) {
-      return At({ErrorCode::kTooLarge, std::format("the line is longer than {} bytes", limits_.line)});
+      return At({ErrorCode::kTooLarge, Format("the line is longer than {} bytes", limits_.line)});
     }
     if (end == piece.size()) {
       partial_.append(piece);

@@ -4,10 +4,10 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
-#include <format>
 #include <random>
 #include <string_view>
 
+#include "api/base/format.h"
 #include "api/wire/json_text.h"
 #include "loadgen/socket_address.h"
 #include "loadgen/target.h"
@@ -83,9 +83,9 @@ Status AppendInput(const Tensor& tensor, InferForm form, std::string& out) {
   TANDEM_TRY(CheckTensorData(tensor));
   out += "{\"name\":";
   AppendJsonString(tensor.name, out);
-  out += std::format(",\"shape\":{},\"datatype\":\"{}\",", ShapeText(tensor.shape), DataTypeName(tensor.type));
+  out += Format(",\"shape\":{},\"datatype\":\"{}\",", ShapeText(tensor.shape), DataTypeName(tensor.type));
   if (form == InferForm::kBinary) {
-    out += std::format("\"parameters\":{{\"binary_data_size\":{}}}}}", tensor.data.size());
+    out += Format("\"parameters\":{{\"binary_data_size\":{}}}}}", tensor.data.size());
     return {};
   }
   out += "\"data\":[";
@@ -104,7 +104,7 @@ Result<std::string> InferJson(const InferRequestOptions& options, const std::vec
   std::string parameters;
   if (options.binary_output && options.outputs.empty()) parameters = "\"binary_data_output\":true";
   if (options.priority) {
-    parameters += std::format("{}\"priority\":{}", parameters.empty() ? "" : ",", *options.priority);
+    parameters += Format("{}\"priority\":{}", parameters.empty() ? "" : ",", *options.priority);
   }
   if (!parameters.empty()) json += ",\"parameters\":{" + parameters + "}";
   if (!options.outputs.empty()) {
@@ -113,7 +113,7 @@ Result<std::string> InferJson(const InferRequestOptions& options, const std::vec
       if (&name != &options.outputs.front()) json += ',';
       json += "{\"name\":";
       AppendJsonString(name, json);
-      json += std::format(",\"parameters\":{{\"binary_data\":{}}}}}", options.binary_output);
+      json += Format(",\"parameters\":{{\"binary_data\":{}}}}}", options.binary_output);
     }
     json += ']';
   }
@@ -201,11 +201,11 @@ Result<HttpRequest> BuildInferRequest(const InferRequestOptions& options, const 
   }
   request.head = "POST /v2/models/" + PathSegment(options.model);
   if (!options.version.empty()) request.head += "/versions/" + PathSegment(options.version);
-  request.head += std::format("/infer HTTP/1.1\r\nHost: {}\r\nContent-Length: {}\r\n",
-                              HostAndPort(options.host, options.port), length);
+  request.head +=
+      Format("/infer HTTP/1.1\r\nHost: {}\r\nContent-Length: {}\r\n", HostAndPort(options.host, options.port), length);
   if (options.form == InferForm::kBinary) {
     request.head +=
-        std::format("Content-Type: application/octet-stream\r\nInference-Header-Content-Length: {}\r\n", json.size());
+        Format("Content-Type: application/octet-stream\r\nInference-Header-Content-Length: {}\r\n", json.size());
   } else {
     request.head += "Content-Type: application/json\r\n";
   }
@@ -213,7 +213,7 @@ Result<HttpRequest> BuildInferRequest(const InferRequestOptions& options, const 
     if ((name + value).find_first_of("\r\n") != std::string::npos) {
       return Invalid("header '{}' contains a line break", Excerpt(name));
     }
-    request.head += std::format("{}: {}\r\n", name, value);
+    request.head += Format("{}: {}\r\n", name, value);
   }
   request.head += "\r\n";
   request.head += json;
@@ -221,7 +221,7 @@ Result<HttpRequest> BuildInferRequest(const InferRequestOptions& options, const 
 }
 
 HttpRequest BuildGet(const std::string& host, int port, const std::string& path) {
-  return {.head = std::format("GET {} HTTP/1.1\r\nHost: {}\r\n\r\n", path, HostAndPort(host, port)), .parts = {}};
+  return {.head = Format("GET {} HTTP/1.1\r\nHost: {}\r\n\r\n", path, HostAndPort(host, port)), .parts = {}};
 }
 
 }  // namespace tandem::loadgen

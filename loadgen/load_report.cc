@@ -1,10 +1,10 @@
 #include "loadgen/load_report.h"
 
 #include <algorithm>
-#include <format>
 #include <iterator>
 
 #include "api/base/duration.h"
+#include "api/base/format.h"
 #include "api/wire/json_text.h"
 
 namespace tandem::loadgen {
@@ -18,7 +18,7 @@ constexpr double kMaxCpuShare = 0.95;
 
 std::string LatencyJson(const LatencyHistogram& histogram) {
   const LatencySummary s = Summarise(histogram);
-  return std::format(
+  return Format(
       "{{\"count\":{},\"min_ms\":{},\"mean_ms\":{},\"p50_ms\":{},\"p90_ms\":{},\"p95_ms\":{},\"p99_ms\":{},"
       "\"p99_9_ms\":{},\"p99_99_ms\":{},\"max_ms\":{}}}",
       s.count, Ms(s.min), Ms(s.mean), Ms(s.p50), Ms(s.p90), Ms(s.p95), Ms(s.p99), Ms(s.p99_9), Ms(s.p99_99), Ms(s.max));
@@ -29,7 +29,7 @@ std::string ListJson(const std::vector<TimeSeries::Point>& points, Value value) 
   std::string text = "[";
   for (const TimeSeries::Point& point : points) {
     if (text.size() > 1) text += ',';
-    std::format_to(std::back_inserter(text), "{}", value(point));
+    AppendFormat(text, "{}", value(point));
   }
   return text + "]";
 }
@@ -38,7 +38,7 @@ std::string ListJson(const std::vector<TimeSeries::Point>& points, Value value) 
 std::string TimelineJson(const TimeSeries& timeline) {
   using Point = TimeSeries::Point;
   const std::vector<Point> points = timeline.Points();
-  return std::format(
+  return Format(
       "{{\"width_s\":{},\"ok\":{},\"late\":{},\"rejected\":{},\"failed\":{},\"p50_ms\":{},\"p99_ms\":{},\"max_ms\":{}}"
       "}",
       Ms(timeline.width()) / 1e3, ListJson(points, [](const Point& p) { return p.counts.ok; }),
@@ -56,7 +56,7 @@ std::string DistributionJson(const LatencyHistogram& histogram) {
   std::string text = "[";
   const auto add = [&](double percent) {
     if (text.size() > 1) text += ',';
-    std::format_to(std::back_inserter(text), "[{},{}]", Ms(histogram.Percentile(percent)), percent);
+    AppendFormat(text, "[{},{}]", Ms(histogram.Percentile(percent)), percent);
   };
   for (int percent = 0; percent < 99; ++percent) add(percent);
   for (int tenth = 990; tenth < 999; ++tenth) add(tenth / 10.0);
@@ -69,7 +69,7 @@ std::string DistributionJson(const LatencyHistogram& histogram) {
 std::string CheckHint(const GeneratorHealth& health, std::chrono::nanoseconds bound) {
   const std::chrono::nanoseconds check = health.check.Percentile(99);
   if (check < bound / 4) return "";
-  return std::format("; to compare an answer takes up to {:.2f} ms: --check-every N compares fewer", Ms(check));
+  return Format("; to compare an answer takes up to {:.2f} ms: --check-every N compares fewer", Ms(check));
 }
 
 }  // namespace
@@ -78,15 +78,15 @@ std::string ModelReportJson(const ModelReport& model) {
   std::string failures;
   for (const auto& [reason, count] : model.failures) {
     if (!failures.empty()) failures += ',';
-    failures += std::format("{}:{}", JsonString(reason), count);
+    failures += Format("{}:{}", JsonString(reason), count);
   }
-  return std::format(
+  return Format(
       "{{\"name\":{},\"model\":{},\"loop\":\"{}\",\"slo_ms\":{},\"scheduled\":{},\"ok\":{},\"late\":{},\"rejected\":{},"
       "\"failed\":{},\"failures\":{{{}}},\"checked\":{},\"wrong_answers\":{},\"first_wrong_answer\":{},\"offered_"
       "rate\":{},\"achieved_rate\":{},\"goodput\":{},\"attainment\":{},"
       "\"latency\":{},\"rejection_latency\":{},\"timeline\":{},\"distribution\":{}}}",
       JsonString(model.name.empty() ? model.model : model.name), JsonString(model.model),
-      model.open_loop ? "open" : "closed", model.slo ? std::format("{}", Ms(*model.slo)) : "null", model.scheduled,
+      model.open_loop ? "open" : "closed", model.slo ? Format("{}", Ms(*model.slo)) : "null", model.scheduled,
       model.counts.ok, model.counts.late, model.counts.rejected, model.counts.failed, failures, model.checked,
       model.wrong, JsonString(model.first_wrong), model.offered_rate, model.achieved_rate, model.goodput,
       model.attainment, LatencyJson(model.latency), LatencyJson(model.rejection_latency), TimelineJson(model.timeline),
@@ -94,8 +94,8 @@ std::string ModelReportJson(const ModelReport& model) {
 }
 
 std::string GeneratorJson(const GeneratorHealth& health) {
-  return std::format("{{\"send_lag\":{},\"queued\":{},\"cpu_share\":{},\"check\":{}}}", LatencyJson(health.send_lag),
-                     health.queued, health.cpu_share, LatencyJson(health.check));
+  return Format("{{\"send_lag\":{},\"queued\":{},\"cpu_share\":{},\"check\":{}}}", LatencyJson(health.send_lag),
+                health.queued, health.cpu_share, LatencyJson(health.check));
 }
 
 std::vector<std::string> GeneratorProblems(const GeneratorHealth& health,
@@ -104,14 +104,12 @@ std::vector<std::string> GeneratorProblems(const GeneratorHealth& health,
   std::chrono::nanoseconds bound = kMaxSendLag;
   if (tightest_slo) bound = std::max(bound, *tightest_slo / kSloSharesOfLag);
   if (const auto lag = health.send_lag.Percentile(99); lag > bound) {
-    problems.push_back(
-        std::format("requests were sent late: p99 of the lag is {:.2f} ms, at most {:.2f} ms is allowed{}", Ms(lag),
-                    Ms(bound), CheckHint(health, bound)));
+    problems.push_back(Format("requests were sent late: p99 of the lag is {:.2f} ms, at most {:.2f} ms is allowed{}",
+                              Ms(lag), Ms(bound), CheckHint(health, bound)));
   }
   if (health.cpu_share > kMaxCpuShare) {
-    problems.push_back(
-        std::format("the generator's thread was busy for {:.0f} % of the time, at most {:.0f} % is allowed",
-                    100 * health.cpu_share, 100 * kMaxCpuShare));
+    problems.push_back(Format("the generator's thread was busy for {:.0f} % of the time, at most {:.0f} % is allowed",
+                              100 * health.cpu_share, 100 * kMaxCpuShare));
   }
   return problems;
 }
@@ -135,8 +133,8 @@ std::string LoadReportJson(const LoadReport& report) {
     if (!models.empty()) models += ',';
     models += ModelReportJson(model);
   }
-  return std::format("{{\"measured_s\":{},\"partial\":{},\"models\":[{}],\"generator\":{}}}", Ms(report.measured) / 1e3,
-                     report.partial, models, GeneratorJson(report.health));
+  return Format("{{\"measured_s\":{},\"partial\":{},\"models\":[{}],\"generator\":{}}}", Ms(report.measured) / 1e3,
+                report.partial, models, GeneratorJson(report.health));
 }
 
 }  // namespace tandem::loadgen

@@ -1,11 +1,11 @@
 #include "loadgen/metrics_watch.h"
 
-#include <format>
 #include <string>
 #include <utility>
 
 #include <sys/resource.h>
 
+#include "api/base/format.h"
 #include "loadgen/http_caller.h"
 #include "loadgen/http_request.h"
 #include "loadgen/socket_address.h"
@@ -20,8 +20,8 @@ constexpr int kLowPriority = 10;
 
 Result<ServerMetrics> Read(HttpCaller& caller, const MetricsSource& source, nanoseconds timeout) {
   const std::string place = HostAndPort(source.target.host, source.target.port);
-  HttpRequest request{.head = std::format("GET /metrics HTTP/1.1\r\nHost: {}\r\n", place), .parts = {}};
-  if (!source.token.empty()) request.head += std::format("Authorization: Bearer {}\r\n", source.token);
+  HttpRequest request{.head = Format("GET /metrics HTTP/1.1\r\nHost: {}\r\n", place), .parts = {}};
+  if (!source.token.empty()) request.head += Format("Authorization: Bearer {}\r\n", source.token);
   request.head += "\r\n";
   request.keep_body = true;
   TANDEM_ASSIGN(const HttpAnswer answer, caller.Call(request, timeout));

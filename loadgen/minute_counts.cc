@@ -4,12 +4,12 @@
 #include <array>
 #include <chrono>
 #include <cmath>
-#include <format>
 #include <memory>
 #include <optional>
 #include <random>
 #include <utility>
 
+#include "api/base/format.h"
 #include "api/wire/json_text.h"
 #include "loadgen/arrival_spec.h"
 #include "loadgen/csv_lines.h"
@@ -51,7 +51,7 @@ class AzureReader {
       // Also where it is not wanted: a file that is broken somewhere is not to be trusted elsewhere.
       const std::string_view text = fields_[kNames.size() + i];
       const auto count = Count(text);
-      if (!count) return NoCount(std::format("minute {}", i + 1), text);
+      if (!count) return NoCount(Format("minute {}", i + 1), text);
       if (wanted) counts_[i] += *count;
     }
     found_ = found_ || wanted;

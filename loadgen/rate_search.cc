@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <format>
+
+#include "api/base/format.h"
 
 namespace tandem::loadgen {
 namespace {
@@ -13,7 +14,7 @@ constexpr double kLeastTolerance = 0.001;
 
 // Four significant digits are more than any search finds.
 std::string RateText(double rate) {
-  return rate >= 1000 ? std::format("{:.0f}", rate) : std::format("{:.4g}", rate);
+  return rate >= 1000 ? Format("{:.0f}", rate) : Format("{:.4g}", rate);
 }
 
 std::string_view NotPassedText(VerdictKind verdict) {
@@ -130,34 +131,34 @@ std::string RateSearch::Describe() const {
 }
 
 std::string RateSearch::DescribeTrial() const {
-  const std::string trial = std::format("trial {}: {} requests per second", trials_ + 1, RateText(next_));
-  if (Confirming()) return trial + std::format(", confirmation {} of {}", confirmed_ + 1, options_.confirmations);
+  const std::string trial = Format("trial {}: {} requests per second", trials_ + 1, RateText(next_));
+  if (Confirming()) return trial + Format(", confirmation {} of {}", confirmed_ + 1, options_.confirmations);
   if (low() && high_) {
-    return trial + std::format(", between {} (passes) and {} ({})", RateText(*low()), RateText(*high_),
-                               NotPassedText(high_verdict_));
+    return trial + Format(", between {} (passes) and {} ({})", RateText(*low()), RateText(*high_),
+                          NotPassedText(high_verdict_));
   }
-  if (low()) return trial + std::format(", above {} (passes)", RateText(*low()));
-  if (high_) return trial + std::format(", below {} ({})", RateText(*high_), NotPassedText(high_verdict_));
+  if (low()) return trial + Format(", above {} (passes)", RateText(*low()));
+  if (high_) return trial + Format(", below {} ({})", RateText(*high_), NotPassedText(high_verdict_));
   return trial + ", the start";
 }
 
 std::string RateSearch::DescribeResult() const {
-  const std::string after = std::format("after {} trial{}", trials_, trials_ == 1 ? "" : "s");
-  const std::string upper = high_ ? std::format("{} ({})", RateText(*high_), NotPassedText(high_verdict_)) : "";
-  const std::string rate = low() ? std::format("{} requests per second", RateText(*low())) : "";
+  const std::string after = Format("after {} trial{}", trials_, trials_ == 1 ? "" : "s");
+  const std::string upper = high_ ? Format("{} ({})", RateText(*high_), NotPassedText(high_verdict_)) : "";
+  const std::string rate = low() ? Format("{} requests per second", RateText(*low())) : "";
   switch (outcome_) {
     case RateOutcome::kSearching: break;
     case RateOutcome::kConfirmed:
-      return std::format("{} {}: confirmed by {} more; next above is {}", rate, after, confirmed_, upper);
+      return Format("{} {}: confirmed by {} more; next above is {}", rate, after, confirmed_, upper);
     case RateOutcome::kPassesAtHighest:
-      return std::format("{} {}: passes at the highest rate asked for, confirmed by {} more", rate, after, confirmed_);
+      return Format("{} {}: passes at the highest rate asked for, confirmed by {} more", rate, after, confirmed_);
     case RateOutcome::kFailsAtLowest:
-      return std::format("no rate {}: {} even at the lowest rate, {} requests per second", after,
-                         NotPassedText(high_verdict_), RateText(*high_));
+      return Format("no rate {}: {} even at the lowest rate, {} requests per second", after,
+                    NotPassedText(high_verdict_), RateText(*high_));
     case RateOutcome::kUnconfirmed:
-      return std::format("{} {}, which are all: passes, but is not confirmed{}", rate, after,
-                         high_ ? "; next above is " + upper : "");
-    case RateOutcome::kNotFound: return std::format("no rate {}, which are all: lowest tried is {}", after, upper);
+      return Format("{} {}, which are all: passes, but is not confirmed{}", rate, after,
+                    high_ ? "; next above is " + upper : "");
+    case RateOutcome::kNotFound: return Format("no rate {}, which are all: lowest tried is {}", after, upper);
   }
   return "";
 }

@@ -2,12 +2,13 @@
 
 #include <cerrno>
 #include <cstring>
-#include <format>
 #include <iterator>
 #include <utility>
 
 #include <fcntl.h>
 #include <unistd.h>
+
+#include "api/base/format.h"
 
 namespace tandem::loadgen {
 namespace {
@@ -29,7 +30,7 @@ std::string Quoted(const std::string& text) {
 
 std::string Seconds(MonotonicTime time, MonotonicTime start) {
   if (time == MonotonicTime{}) return "";
-  return std::format("{:.9f}", static_cast<double>((time - start).count()) / 1e9);
+  return Format("{:.9f}", static_cast<double>((time - start).count()) / 1e9);
 }
 
 }  // namespace
@@ -64,11 +65,11 @@ void RequestCsv::Add(const JudgedRequest& request) {
   if (error_ != 0) return;
   const RequestRecord& r = request.record;
   const MonotonicTime start = request.start;
-  std::format_to(std::back_inserter(text_), "{},{},{},{},{},{},{},{:.6f},{},{},{},{}\n", Quoted(models_[request.model]),
-                 Seconds(r.scheduled, start), Seconds(r.sent, start), Seconds(r.first_byte, start),
-                 Seconds(r.done, start), OutcomeName(request.outcome), r.status,
-                 static_cast<double>(request.latency.count()) / 1e6, r.bytes, request.warmup ? 1 : 0, request.batch,
-                 request.reason);
+  AppendFormat(text_, "{},{},{},{},{},{},{},{:.6f},{},{},{},{}\n", Quoted(models_[request.model]),
+               Seconds(r.scheduled, start), Seconds(r.sent, start), Seconds(r.first_byte, start),
+               Seconds(r.done, start), OutcomeName(request.outcome), r.status,
+               static_cast<double>(request.latency.count()) / 1e6, r.bytes, request.warmup ? 1 : 0, request.batch,
+               request.reason);
   if (text_.size() >= kBlock) Flush();
 }
 

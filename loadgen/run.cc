@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <ctime>
-#include <format>
 #include <map>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include <sys/prctl.h>
+
+#include "api/base/format.h"
 
 namespace tandem::loadgen {
 namespace {
@@ -49,7 +50,7 @@ class PreciseSleep {
 std::string ReasonOf(const RequestRecord& record) {
   if (record.outcome != TransportOutcome::kAnswered) return std::string(TransportOutcomeName(record.outcome));
   if (record.status >= 200 && record.status <= 299) return std::string(kWrongAnswer);
-  return std::format("HTTP {}", record.status);
+  return Format("HTTP {}", record.status);
 }
 
 // Every batch size that the arrivals name must have its request.

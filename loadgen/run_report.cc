@@ -1,10 +1,10 @@
 #include "loadgen/run_report.h"
 
 #include <algorithm>
-#include <format>
 #include <iterator>
 #include <utility>
 
+#include "api/base/format.h"
 #include "api/wire/json_text.h"
 #include "loadgen/report_page.h"
 
@@ -31,9 +31,9 @@ double ClientMean(const LoadReport& load, const std::string& model) {
 }
 
 std::string ServerViewJson(const LoadReport& load, const ServerView& view) {
-  return std::format(R"({{"model":{},"requests":{},"queue_ms":{},"compute_ms":{},"total_ms":{},"client_ms":{}}})",
-                     JsonString(view.model), view.requests, view.queue_ms, view.compute_ms, view.total_ms,
-                     ClientMean(load, view.model));
+  return Format(R"({{"model":{},"requests":{},"queue_ms":{},"compute_ms":{},"total_ms":{},"client_ms":{}}})",
+                JsonString(view.model), view.requests, view.queue_ms, view.compute_ms, view.total_ms,
+                ClientMean(load, view.model));
 }
 
 }  // namespace
@@ -86,10 +86,10 @@ std::string RunReportJson(const RunReport& report) {
     if (i > 0) models += ',';
     std::string model = ModelReportJson(report.load.models[i]);
     model.pop_back();  // The closing brace.
-    models += std::format(R"({},"verdict":{}}})", model,
-                          report.verdicts[i] ? VerdictJson(*report.verdicts[i]) : std::string("null"));
+    models += Format(R"({},"verdict":{}}})", model,
+                     report.verdicts[i] ? VerdictJson(*report.verdicts[i]) : std::string("null"));
   }
-  return std::format(
+  return Format(
       R"({{"date":{},"command":{},"url":{},"server":{},"result":"{}","problems":{},"measured_s":{},"partial":{},)"
       R"("models":[{}],"generator":{},"server_view":{},"training":{}}})",
       JsonString(report.date), JsonString(report.command), JsonString(report.url), JsonString(report.server),

@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include "api/base/format.h"
 #include "api/wire/json_text.h"
 
 namespace tandem::loadgen {
@@ -47,7 +48,7 @@ void Socket::Close() {
 
 std::string HostAndPort(const std::string& host, int port) {
   const bool ipv6 = host.find(':') != std::string::npos && !host.starts_with('[');
-  return ipv6 ? std::format("[{}]:{}", host, port) : std::format("{}:{}", host, port);
+  return ipv6 ? Format("[{}]:{}", host, port) : Format("{}:{}", host, port);
 }
 
 Result<Socket> StartConnect(const SocketAddress& address) {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <format>
 #include <utility>
 
+#include "api/base/format.h"
 #include "api/wire/json_text.h"
 #include "loadgen/http_caller.h"
 #include "loadgen/infer_request_bytes.h"
@@ -21,7 +21,7 @@ std::string Examples(std::span<const Scheme> spoken) {
   for (const Scheme scheme : spoken) {
     if (!examples.empty()) examples += " or ";
     examples +=
-        std::format("{}://127.0.0.1:{}", SchemeName(scheme), Target{.scheme = scheme}.grpc() ? kGrpcPort : kHttpPort);
+        Format("{}://127.0.0.1:{}", SchemeName(scheme), Target{.scheme = scheme}.grpc() ? kGrpcPort : kHttpPort);
   }
   return examples;
 }
@@ -95,7 +95,7 @@ std::string PathSegment(std::string_view name) {
     if (plain) {
       out += c;
     } else {
-      out += std::format("%{:02X}", static_cast<unsigned char>(c));
+      out += Format("%{:02X}", static_cast<unsigned char>(c));
     }
   }
   return out;

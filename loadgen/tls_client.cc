@@ -3,7 +3,6 @@
 #include <cerrno>
 #include <cstdint>
 #include <filesystem>
-#include <format>
 #include <fstream>
 #include <iterator>
 #include <system_error>
@@ -15,6 +14,7 @@
 #include <openssl/x509v3.h>
 #include <sys/socket.h>
 
+#include "api/base/format.h"
 #include "api/wire/json_text.h"
 
 namespace tandem::loadgen {
@@ -204,7 +204,7 @@ std::string WhyTlsBroke(const TlsSession& session, unsigned long error) {
   const bool refused_by_us = ERR_GET_REASON(error) == SSL_R_CERTIFICATE_VERIFY_FAILED;
   if (refused_by_us && verdict == X509_V_ERR_CERT_HAS_EXPIRED) return "the server's certificate has expired";
   if (refused_by_us && (verdict == X509_V_ERR_HOSTNAME_MISMATCH || verdict == X509_V_ERR_IP_ADDRESS_MISMATCH)) {
-    return std::format("the server's certificate is not for '{}'", Excerpt(CheckedName(session.get())));
+    return Format("the server's certificate is not for '{}'", Excerpt(CheckedName(session.get())));
   }
   if (refused_by_us) {
     return std::string("the server's certificate is not trusted: ") + X509_verify_cert_error_string(verdict);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <format>
 #include <functional>
 #include <iterator>
 #include <map>
@@ -11,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/base/format.h"
 #include "api/wire/json_text.h"
 #include "loadgen/arrival_spec.h"
 #include "loadgen/csv_lines.h"
@@ -110,10 +110,10 @@ class TraceReader {
 // Seconds with as many digits as they need.
 void AppendSeconds(nanoseconds time, std::string& out) {
   constexpr std::int64_t kSecond = 1'000'000'000;
-  std::format_to(std::back_inserter(out), "{}", time.count() / kSecond);
+  AppendFormat(out, "{}", time.count() / kSecond);
   const std::int64_t fraction = time.count() % kSecond;
   if (fraction == 0) return;
-  std::format_to(std::back_inserter(out), ".{:09}", fraction);
+  AppendFormat(out, ".{:09}", fraction);
   while (out.back() == '0') out.pop_back();
 }
 
@@ -159,8 +159,7 @@ std::string TraceText(const Trace& trace) {
     const auto [time, stream, row] = queue.top();
     queue.pop();
     AppendSeconds(time, text);
-    std::format_to(std::back_inserter(text), ",{},{}\n", trace.streams[stream]->model,
-                   trace.streams[stream]->rows[row].size);
+    AppendFormat(text, ",{},{}\n", trace.streams[stream]->model, trace.streams[stream]->rows[row].size);
     push(stream, row + 1);
   }
   return text;

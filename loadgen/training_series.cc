@@ -1,10 +1,10 @@
 #include "loadgen/training_series.h"
 
 #include <algorithm>
-#include <format>
 #include <iterator>
 #include <utility>
 
+#include "api/base/format.h"
 #include "api/wire/json_text.h"
 
 namespace tandem::loadgen {
@@ -32,13 +32,13 @@ std::string Joined(const Items& items, Text text) {
 std::string JobJson(const TrainingSeries::Job& job) {
   std::string held;
   for (const auto& [reason, seconds] : job.held_s) {
-    held += std::format("{}{}:{}", held.empty() ? "" : ",", JsonString(reason), seconds);
+    held += Format("{}{}:{}", held.empty() ? "" : ",", JsonString(reason), seconds);
   }
   using Span = TrainingSeries::Span;
-  return std::format(R"({{"job":{},"iterations":{},"held_s":{{{}}},"iterations_per_s":{},"held_share":{}}})",
-                     JsonString(job.job), job.iterations, held,
-                     Joined(job.spans, [](const Span& span) { return std::format("{}", span.iterations_per_s); }),
-                     Joined(job.spans, [](const Span& span) { return std::format("{}", span.held_share); }));
+  return Format(R"({{"job":{},"iterations":{},"held_s":{{{}}},"iterations_per_s":{},"held_share":{}}})",
+                JsonString(job.job), job.iterations, held,
+                Joined(job.spans, [](const Span& span) { return Format("{}", span.iterations_per_s); }),
+                Joined(job.spans, [](const Span& span) { return Format("{}", span.held_share); }));
 }
 
 }  // namespace
@@ -113,10 +113,9 @@ std::optional<double> TrainingSeries::HeldLately() const {
 
 std::string TrainingJson(const TrainingSeries& series, MonotonicTime start) {
   if (series.empty()) return "null";
-  return std::format(
-      R"({{"at_s":{},"jobs":{}}})",
-      Joined(series.times(), [&](MonotonicTime at) { return std::format("{:.3f}", SecondsBetween(start, at)); }),
-      Joined(series.Jobs(), JobJson));
+  return Format(R"({{"at_s":{},"jobs":{}}})",
+                Joined(series.times(), [&](MonotonicTime at) { return Format("{:.3f}", SecondsBetween(start, at)); }),
+                Joined(series.Jobs(), JobJson));
 }
 
 }  // namespace tandem::loadgen

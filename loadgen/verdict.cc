@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <format>
 
 #include "api/base/duration.h"
+#include "api/base/format.h"
 #include "api/wire/json_text.h"
 #include "loadgen/binomial_tail.h"
 
@@ -120,11 +120,11 @@ std::uint64_t Rounded(std::uint64_t number) {
 
 std::string NeededText(const Verdict& verdict) {
   std::string text =
-      std::format("{} more request{} without a miss {} needed", Grouped(verdict.more_without_a_miss),
-                  verdict.more_without_a_miss == 1 ? "" : "s", verdict.more_without_a_miss == 1 ? "is" : "are");
+      Format("{} more request{} without a miss {} needed", Grouped(verdict.more_without_a_miss),
+             verdict.more_without_a_miss == 1 ? "" : "s", verdict.more_without_a_miss == 1 ? "is" : "are");
   if (verdict.over == 0) return text;
   if (verdict.total_at_this_share) {
-    text += std::format(", or about {} in all at this share of misses", Grouped(Rounded(*verdict.total_at_this_share)));
+    text += Format(", or about {} in all at this share of misses", Grouped(Rounded(*verdict.total_at_this_share)));
   } else {
     text += "; at this share of misses more requests would hardly help";
   }
@@ -184,17 +184,16 @@ Result<Verdict> Judge(const LatencyTarget& target, std::uint64_t offered, std::u
 std::string VerdictText(const Verdict& verdict) {
   std::string name(VerdictName(verdict.kind));
   std::ranges::transform(name, name.begin(), [](char c) { return static_cast<char>(c - 'a' + 'A'); });
-  const std::string counted = std::format("{}: {} of {} over {:.6g} ms; ", name, Grouped(verdict.over),
-                                          Grouped(verdict.offered), Ms(verdict.target.bound));
+  const std::string counted = Format("{}: {} of {} over {:.6g} ms; ", name, Grouped(verdict.over),
+                                     Grouped(verdict.offered), Ms(verdict.target.bound));
   if (verdict.kind == VerdictKind::kInconclusive) return counted + NeededText(verdict);
-  return counted + std::format("p{} {} the bound with {:.10g} % confidence", verdict.target.percentile,
-                               verdict.kind == VerdictKind::kPass ? "within" : "beyond",
-                               verdict.target.confidence * 100);
+  return counted + Format("p{} {} the bound with {:.10g} % confidence", verdict.target.percentile,
+                          verdict.kind == VerdictKind::kPass ? "within" : "beyond", verdict.target.confidence * 100);
 }
 
 std::string VerdictJson(const Verdict& verdict) {
   const bool open = verdict.kind == VerdictKind::kInconclusive;
-  return std::format(
+  return Format(
       "{{\"result\":\"{}\",\"text\":{},\"percentile\":{},\"confidence\":{},\"bound_ms\":{},\"offered\":{},\"over\":{},"
       "\"more_without_a_miss\":{},\"total_at_this_share\":{}}}",
       VerdictName(verdict.kind), JsonString(VerdictText(verdict)), verdict.target.percentile, verdict.target.confidence,

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <format>
 #include <limits>
 #include <optional>
+
+#include "api/base/format.h"
 
 namespace tandem {
 namespace {
@@ -88,7 +89,7 @@ std::unexpected<Error> BrokenNpz(const std::string& name, std::string_view what)
 Result<std::vector<NpzEntry>> ListNpz(std::string_view zip, const std::string& file) {
   const auto directory = FindDirectory(zip);
   if (!directory) return BrokenNpz(file, "it is no ZIP archive");
-  if (directory->count > kMaxArrays) return BrokenNpz(file, std::format("it has more than {} arrays", kMaxArrays));
+  if (directory->count > kMaxArrays) return BrokenNpz(file, Format("it has more than {} arrays", kMaxArrays));
   std::vector<NpzEntry> entries;
   std::uint64_t at = directory->offset;
   for (std::uint64_t i = 0; i < directory->count; ++i) {

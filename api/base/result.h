@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "api/base/error.h"
+#include "api/base/format.h"
 
 namespace tandem {
 
@@ -18,7 +19,7 @@ using Status = Result<void>;
 // Fail(ErrorCode::kNotFound, "model '{}' is not loaded", name) converts to any Result<T>.
 template <typename... Args>
 [[nodiscard]] std::unexpected<Error> Fail(ErrorCode code, std::format_string<Args...> text, Args&&... args) {
-  return std::unexpected(Error{code, std::format(text, std::forward<Args>(args)...)});
+  return std::unexpected(Error{code, Format(text, std::forward<Args>(args)...)});
 }
 
 template <typename... Args>

@@ -2,9 +2,9 @@
 
 #include <chrono>
 #include <cmath>
-#include <format>
 #include <utility>
 
+#include "api/base/format.h"
 #include "api/wire/json_text.h"
 
 namespace tandem {
@@ -21,8 +21,8 @@ struct ValueText {
   std::string operator()(bool v) const { return v ? "true" : "false"; }
   std::string operator()(std::int64_t v) const { return std::to_string(v); }
   std::string operator()(std::uint64_t v) const { return std::to_string(v); }
-  std::string operator()(double v) const { return std::format("{}", v); }
-  std::string operator()(std::string_view v) const { return std::format("\"{}\"", Excerpt(v)); }
+  std::string operator()(double v) const { return Format("{}", v); }
+  std::string operator()(std::string_view v) const { return Format("\"{}\"", Excerpt(v)); }
 };
 
 std::unexpected<Error> Refuse(std::string_view key, const ParameterValue& value, std::string_view expected) {

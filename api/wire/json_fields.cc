@@ -1,8 +1,8 @@
 #include "api/wire/json_fields.h"
 
 #include <algorithm>
-#include <format>
 
+#include "api/base/format.h"
 #include "api/wire/json_document.h"
 
 namespace tandem {
@@ -12,14 +12,13 @@ bool NumberBounds::Hold(double number) const {
 }
 
 std::string NumberBounds::Words() const {
-  if (!above && !below) return std::format("a number from {} to {}", least, most);
-  return std::format("a number {} {} and {} {}", above ? "above" : "of at least", least, below ? "below" : "at most",
-                     most);
+  if (!above && !below) return Format("a number from {} to {}", least, most);
+  return Format("a number {} {} and {} {}", above ? "above" : "of at least", least, below ? "below" : "at most", most);
 }
 
 std::string OneOf(std::span<const std::string_view> texts) {
   std::string words = "one of";
-  for (const std::string_view text : texts) words += std::format("{} \"{}\"", words == "one of" ? "" : ",", text);
+  for (const std::string_view text : texts) words += Format("{} \"{}\"", words == "one of" ? "" : ",", text);
   return words;
 }
 
@@ -31,19 +30,18 @@ std::string JsonFields::PointerTo(std::string_view name) const {
 }
 
 void JsonFields::Mistake(std::string_view pointer, const Json::Value& value, std::string_view must) {
-  mistakes_.push_back(
-      {std::string(pointer), std::format("{} is {}; it must be {}", pointer, JsonExcerpt(value), must)});
+  mistakes_.push_back({std::string(pointer), Format("{} is {}; it must be {}", pointer, JsonExcerpt(value), must)});
 }
 
 void JsonFields::Contradiction(const char* name, std::string_view but) {
   std::string pointer = PointerTo(name);
-  std::string message = std::format("{} is {}, but {}", pointer, JsonExcerpt(object_[name]), but);
+  std::string message = Format("{} is {}, but {}", pointer, JsonExcerpt(object_[name]), but);
   mistakes_.push_back({std::move(pointer), std::move(message)});
 }
 
 void JsonFields::Missing(std::string_view name, std::string_view why) {
   std::string pointer = PointerTo(name);
-  std::string message = std::format("{} is missing: {}", pointer, why);
+  std::string message = Format("{} is missing: {}", pointer, why);
   mistakes_.push_back({std::move(pointer), std::move(message)});
 }
 
@@ -71,7 +69,7 @@ std::optional<std::int64_t> JsonFields::WholeOf(const char* name, std::int64_t l
   const Json::Value* const value = Find(name);
   if (value == nullptr) return std::nullopt;
   if (value->isInt64() && value->asInt64() >= least && value->asInt64() <= most) return value->asInt64();
-  Mistake(PointerTo(name), *value, std::format("a whole number from {} to {}", least, most));
+  Mistake(PointerTo(name), *value, Format("a whole number from {} to {}", least, most));
   return std::nullopt;
 }
 
@@ -113,7 +111,7 @@ void JsonFields::Finish() {
     if (known_.contains(name)) continue;
     std::string pointer = PointerTo(name);
     std::string message =
-        std::format("{} is not known: its value is {}; there are {}", pointer, JsonExcerpt(object_[name]), known);
+        Format("{} is not known: its value is {}; there are {}", pointer, JsonExcerpt(object_[name]), known);
     mistakes_.push_back({std::move(pointer), std::move(message)});
   }
 }

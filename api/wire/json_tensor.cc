@@ -9,6 +9,8 @@
 #include <memory>
 #include <utility>
 
+#include "api/base/format.h"
+
 namespace tandem {
 namespace {
 
@@ -129,7 +131,7 @@ Status WalkNested(Walk& walk, ondemand::value value, std::size_t depth, std::int
                    walk.tensor.shape.size(), ShapeText(walk.tensor.shape));
   }
   if (position == walk.tensor.shape[depth]) {
-    return RefuseCount(walk, depth, walk.tensor.shape[depth], std::format("more than {}", position));
+    return RefuseCount(walk, depth, walk.tensor.shape[depth], Format("more than {}", position));
   }
   ondemand::array inner;
   const auto error = value.get_array().get(inner);
@@ -152,7 +154,7 @@ Status WalkArray(Walk& walk, ondemand::array array, std::size_t depth, Store& st
     if (nested) {
       TANDEM_TRY(WalkNested(walk, value, depth, held, store));
     } else {
-      if (held == walk.rest[depth]) return RefuseCount(walk, depth, held, std::format("more than {}", held));
+      if (held == walk.rest[depth]) return RefuseCount(walk, depth, held, Format("more than {}", held));
       if (!store(value, walk.index)) [[unlikely]]
         return RefuseElement(walk, value);
       ++walk.index;

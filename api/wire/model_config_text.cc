@@ -10,6 +10,7 @@
 #include <google/protobuf/util/json_util.h>
 #include <json/json.h>
 
+#include "api/base/format.h"
 #include "api/wire/json_text.h"
 
 namespace tandem {
@@ -54,7 +55,7 @@ class Collector final : public google::protobuf::io::ErrorCollector {
  private:
   // protobuf counts from 0, people from 1.
   static std::string Place(int line, int column, const std::string& message) {
-    return std::format("line {}, column {}: {}", line + 1, column + 1, Excerpt(message));
+    return Format("line {}, column {}: {}", line + 1, column + 1, Excerpt(message));
   }
 
   std::vector<std::string>& warnings_;  // Borrowed from the parse.
@@ -102,11 +103,11 @@ void RemoveUnknownBelow(Json::Value& value, const FieldDescriptor& field, const 
   if (type == nullptr) return;
   if (field.is_map() && value.isObject()) {
     for (auto entry = value.begin(); entry != value.end(); ++entry) {
-      RemoveUnknownMembers(*entry, *type, std::format("{}[\"{}\"]", place, Excerpt(entry.name())), warnings);
+      RemoveUnknownMembers(*entry, *type, Format("{}[\"{}\"]", place, Excerpt(entry.name())), warnings);
     }
   } else if (value.isArray()) {
     for (Json::ArrayIndex i = 0; i < value.size(); ++i) {
-      RemoveUnknownMembers(value[i], *type, std::format("{}[{}]", place, i), warnings);
+      RemoveUnknownMembers(value[i], *type, Format("{}[{}]", place, i), warnings);
     }
   } else if (!field.is_map()) {
     RemoveUnknownMembers(value, *type, place, warnings);
@@ -123,7 +124,7 @@ void RemoveUnknownMembers(Json::Value& object, const Descriptor& type, const std
     if (const FieldDescriptor* field = FindField(type, name)) {
       RemoveUnknownBelow(object[name], *field, place, warnings);
     } else {
-      Warn(std::format("unknown field '{}'", place), warnings);
+      Warn(Format("unknown field '{}'", place), warnings);
       object.removeMember(name);
     }
   }

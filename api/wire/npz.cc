@@ -1,4 +1,3 @@
-#include <format>
 #include <fstream>
 #include <span>
 #include <string>
@@ -6,6 +5,7 @@
 
 #include <zlib.h>
 
+#include "api/base/format.h"
 #include "api/base/npz_directory.h"
 #include "api/wire/compression.h"
 #include "api/wire/json_text.h"
@@ -40,7 +40,7 @@ Result<std::string_view> Unpacked(std::string_view zip, const NpzEntry& entry, c
     holder = *std::move(inflated);
     bytes = {reinterpret_cast<const char*>(holder.view.data()), holder.size()};
   } else if (entry.method != kNpzStored) {
-    return BrokenNpz(array, std::format("it is packed with method {}; known are 0 and 8", entry.method));
+    return BrokenNpz(array, Format("it is packed with method {}; known are 0 and 8", entry.method));
   }
   if (bytes.size() != entry.size) return BrokenNpz(array, "it has another size than the archive says");
   const auto crc = crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
@@ -57,8 +57,8 @@ Result<std::vector<Tensor>> ReadNpz(const std::filesystem::path& path, std::uint
   std::vector<Tensor> tensors;
   std::uint64_t left = max_bytes;
   for (const NpzEntry& entry : entries) {
-    if (!entry.name.ends_with(kNpySuffix)) return BrokenNpz(file, std::format("'{}' is no array", Excerpt(entry.name)));
-    const std::string array = std::format("{}:{}", file, Excerpt(entry.name));
+    if (!entry.name.ends_with(kNpySuffix)) return BrokenNpz(file, Format("'{}' is no array", Excerpt(entry.name)));
+    const std::string array = Format("{}:{}", file, Excerpt(entry.name));
     if (entry.size > left) return Fail(ErrorCode::kTooLarge, "'{}' unpacks to more than {} bytes", file, max_bytes);
     left -= entry.size;
     Bytes holder;

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <format>
 #include <optional>
 #include <string_view>
 
+#include "api/base/format.h"
 #include "api/wire/json_document.h"
 #include "api/wire/json_text.h"
 #include "api/wire/training_job_names.h"
@@ -38,7 +38,7 @@ void ReadPath(JsonFields& fields, std::string& target) {
     target = value->asString();
   } else {
     fields.Mistake(fields.PointerTo("path"), *value,
-                   std::format("a relative path without '..', of 1 to {} bytes of printable text", kMaxJobPath));
+                   Format("a relative path without '..', of 1 to {} bytes of printable text", kMaxJobPath));
   }
 }
 
@@ -54,13 +54,13 @@ void ReadInputs(JsonFields& fields, std::map<std::string, std::string>& target) 
   if (value == nullptr) return;
   const std::string pointer = fields.PointerTo("inputs");
   if (!value->isObject() || value->empty() || value->size() > kMaxInputs) {
-    fields.Mistake(pointer, *value, std::format("an object of 1 to {} inputs and their arrays", kMaxInputs));
+    fields.Mistake(pointer, *value, Format("an object of 1 to {} inputs and their arrays", kMaxInputs));
     return;
   }
   for (const std::string& name : value->getMemberNames()) {
     const std::string place = JsonPointer(pointer, name);
     if (!IsJobText(name, kMaxJobText)) {
-      fields.Mistake(place, name, std::format("a name of 1 to {} bytes of printable text", kMaxJobText));
+      fields.Mistake(place, name, Format("a name of 1 to {} bytes of printable text", kMaxJobText));
       continue;
     }
     ReadJobText(fields, place, (*value)[name], target[name]);
@@ -81,7 +81,7 @@ void ReadChannels(JsonFields& fields, const char* name, NumberBounds bounds, std
     target = std::move(numbers);
   } else {
     fields.Mistake(fields.PointerTo(name), *value,
-                   std::format("a list of 1 to {}, for each channel {}", kMaxChannels, bounds.Words()));
+                   Format("a list of 1 to {}, for each channel {}", kMaxChannels, bounds.Words()));
   }
 }
 
@@ -93,7 +93,7 @@ std::optional<DataKind> ReadKind(JsonFields& fields, const std::string& path, bo
   const std::optional<DataKind> told = KindOfPath(path);
   if (given) {
     if (told && *told != kind && kind != DataKind::kSynthetic) {
-      fields.Contradiction("kind", std::format("{} is \"{}\"", fields.PointerTo("path"), Excerpt(path)));
+      fields.Contradiction("kind", Format("{} is \"{}\"", fields.PointerTo("path"), Excerpt(path)));
     }
     return kind;
   }
@@ -111,7 +111,7 @@ void CheckKind(JsonFields& fields, const DataSpec& data) {
   const DataSpec plain;
   const auto only = [&](const char* name, bool said, std::initializer_list<DataKind> kinds) {
     if (!said || std::ranges::contains(kinds, data.kind)) return;
-    fields.Contradiction(name, std::format("data of kind {} has no such field", KindName(kDataKinds, data.kind)));
+    fields.Contradiction(name, Format("data of kind {} has no such field", KindName(kDataKinds, data.kind)));
   };
   only("path", !data.path.empty(), {DataKind::kArrays, DataKind::kCsv, DataKind::kImages});
   only("inputs", !data.inputs.empty(), {DataKind::kArrays});
@@ -122,7 +122,7 @@ void CheckKind(JsonFields& fields, const DataSpec& data) {
   only("samples", data.samples != plain.samples, {DataKind::kSynthetic});
   only("classes", data.classes != plain.classes, {DataKind::kSynthetic});
   if (data.kind == DataKind::kCsv && std::ranges::contains(data.columns, data.target)) {
-    fields.Contradiction("columns", std::format("\"{}\" is the target", Excerpt(data.target)));
+    fields.Contradiction("columns", Format("\"{}\" is the target", Excerpt(data.target)));
   }
   if (data.kind == DataKind::kSynthetic && fields.Find("samples") == nullptr) {
     fields.Missing("samples", "synthetic data needs their number");
@@ -138,7 +138,7 @@ void CheckChannels(JsonFields& fields, const DataSpec& data) {
   if (mean && !deviation) fields.Missing("std", "mean and std go together");
   if (deviation && !mean) fields.Missing("mean", "mean and std go together");
   if (!data.mean.empty() && !data.deviation.empty() && data.mean.size() != data.deviation.size()) {
-    fields.Contradiction("std", std::format("mean has {} channels", data.mean.size()));
+    fields.Contradiction("std", Format("mean has {} channels", data.mean.size()));
   }
 }
 
@@ -148,7 +148,7 @@ void ReadJobText(JsonFields& fields, const std::string& pointer, const Json::Val
   if (IsJobText(value, kMaxJobText)) {
     target = value.asString();
   } else {
-    fields.Mistake(pointer, value, std::format("a text of 1 to {} bytes without control characters", kMaxJobText));
+    fields.Mistake(pointer, value, Format("a text of 1 to {} bytes without control characters", kMaxJobText));
   }
 }
 
@@ -164,9 +164,9 @@ void ReadJobName(JsonFields& fields, const std::string& pointer, const Json::Val
       return;
     }
   }
-  fields.Mistake(pointer, value,
-                 std::format("a name of 1 to {} bytes without '/', '\\' and control characters, and no '.' in front",
-                             kMaxJobText));
+  fields.Mistake(
+      pointer, value,
+      Format("a name of 1 to {} bytes without '/', '\\' and control characters, and no '.' in front", kMaxJobText));
 }
 
 void ReadJobTexts(JsonFields& fields, const char* name, std::size_t most, std::vector<std::string>& target) {
@@ -175,10 +175,10 @@ void ReadJobTexts(JsonFields& fields, const char* name, std::size_t most, std::v
   const std::string pointer = fields.PointerTo(name);
   if (value->isString()) return ReadJobText(fields, pointer, *value, target.emplace_back());
   if (!value->isArray() || value->empty() || value->size() > most) {
-    return fields.Mistake(pointer, *value, std::format("a text, or a list of 1 to {} texts", most));
+    return fields.Mistake(pointer, *value, Format("a text, or a list of 1 to {} texts", most));
   }
   for (Json::ArrayIndex i = 0; i < value->size(); ++i) {
-    ReadJobText(fields, std::format("{}/{}", pointer, i), (*value)[i], target.emplace_back());
+    ReadJobText(fields, Format("{}/{}", pointer, i), (*value)[i], target.emplace_back());
   }
 }
 

@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <format>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "api/base/format.h"
 #include "api/wire/json_document.h"
 #include "api/wire/training_data_json.h"
 #include "api/wire/training_job_json.h"
@@ -53,7 +53,7 @@ template <typename Table, typename Kind>
 void OnlyFor(JsonFields& fields, const char* name, bool said, const Table& table, Kind kind, Kind owner) {
   if (said && kind != owner) {
     fields.Contradiction(
-        name, std::format("it belongs to the kind {}, and this is {}", KindName(table, owner), KindName(table, kind)));
+        name, Format("it belongs to the kind {}, and this is {}", KindName(table, owner), KindName(table, kind)));
   }
 }
 
@@ -68,7 +68,7 @@ void ReadVersion(JsonFields& fields, std::string& target) {
     target = text;
   } else {
     fields.Mistake(fields.PointerTo("version"), *value,
-                   std::format("a whole number above 0 of at most {} digits", kVersionDigits));
+                   Format("a whole number above 0 of at most {} digits", kVersionDigits));
   }
 }
 
@@ -244,7 +244,7 @@ void ReadMemory(JsonFields& fields, std::optional<std::uint64_t>& target) {
     target = static_cast<std::uint64_t>(*bytes);
   } else {
     fields.Mistake(fields.PointerTo("memory"), *value,
-                   std::format("bytes from {} to {}, or a text like \"2GB\" or \"1.5GiB\"", kMinMemory, kMaxMemory));
+                   Format("bytes from {} to {}, or a text like \"2GB\" or \"1.5GiB\"", kMinMemory, kMaxMemory));
   }
 }
 
@@ -266,7 +266,7 @@ void ReadLength(JsonFields& fields, TrainingJob& job) {
   const Json::Value* const epochs = fields.Find("epochs");
   const Json::Value* const steps = fields.Find("steps");
   if (epochs != nullptr && steps != nullptr) {
-    fields.Contradiction("steps", std::format("/epochs is {}: give one of them", JsonExcerpt(*epochs)));
+    fields.Contradiction("steps", Format("/epochs is {}: give one of them", JsonExcerpt(*epochs)));
   }
   if (epochs == nullptr && steps == nullptr) fields.Missing("epochs", "a job needs epochs or steps");
 }
@@ -288,7 +288,7 @@ void CheckTogether(JsonFields& fields, const Json::Value& json, const TrainingJo
   }
   if (job.steps > 0 && job.schedule.warmup_steps >= job.steps) {
     JsonFields(json["schedule"], fields.PointerTo("schedule"), mistakes)
-        .Contradiction("warmup_steps", std::format("/steps is {}: the job would end before", job.steps));
+        .Contradiction("warmup_steps", Format("/steps is {}: the job would end before", job.steps));
   }
 }
 
@@ -345,23 +345,23 @@ Json::Value JobMistakes::ToJson() const {
 std::expected<TrainingJob, JobMistakes> ReadTrainingJob(const Json::Value& json) {
   JobMistakes mistakes;
   if (!json.isObject()) {
-    mistakes.list.push_back({"", std::format("the job is {}; it must be an object", JsonExcerpt(json))});
+    mistakes.list.push_back({"", Format("the job is {}; it must be an object", JsonExcerpt(json))});
     return std::unexpected(std::move(mistakes));
   }
   TrainingJob job = ReadJob(json, mistakes.list);
   if (mistakes.list.empty()) return job;
   if (const std::size_t all = mistakes.list.size(); all > JobMistakes::kMost) {
     mistakes.list.resize(JobMistakes::kMost);
-    mistakes.list.back() = {"", std::format("and {} more", all - JobMistakes::kMost + 1)};
+    mistakes.list.back() = {"", Format("and {} more", all - JobMistakes::kMost + 1)};
   }
   return std::unexpected(std::move(mistakes));
 }
 
 std::expected<TrainingJob, JobMistakes> ParseTrainingJob(std::string_view text) {
   const auto refuse = [](std::string why) {
-    return std::unexpected(JobMistakes{{{"", std::format("the job is {}", why)}}});
+    return std::unexpected(JobMistakes{{{"", Format("the job is {}", why)}}});
   };
-  if (text.size() > kMaxTextBytes) return refuse(std::format("longer than {} bytes", kMaxTextBytes));
+  if (text.size() > kMaxTextBytes) return refuse(Format("longer than {} bytes", kMaxTextBytes));
   const Result<Json::Value> json = ParseStrictJson(text);
   if (!json) return refuse(json.error().message);
   return ReadTrainingJob(*json);

@@ -1,9 +1,10 @@
 #include "bench/training/onnx_networks.h"
 
 #include <cmath>
-#include <format>
 #include <random>
 #include <utility>
+
+#include "api/base/format.h"
 
 namespace tandem::bench {
 namespace {
@@ -47,13 +48,13 @@ class GraphWriter {
     return name;
   }
   std::string Numbers(const Shape& numbers) {
-    auto* tensor = AddInitializer(std::format("numbers_{}", ++count_), onnx::TensorProto::INT64,
+    auto* tensor = AddInitializer(Format("numbers_{}", ++count_), onnx::TensorProto::INT64,
                                   {static_cast<std::int64_t>(numbers.size())});
     tensor->set_raw_data(numbers.data(), numbers.size() * sizeof(std::int64_t));
     return tensor->name();
   }
   std::string Scalar(float number) {
-    auto* tensor = AddInitializer(std::format("scalar_{}", ++count_), onnx::TensorProto::FLOAT, {});
+    auto* tensor = AddInitializer(Format("scalar_{}", ++count_), onnx::TensorProto::FLOAT, {});
     tensor->set_raw_data(&number, sizeof number);
     return tensor->name();
   }
@@ -80,7 +81,7 @@ class GraphWriter {
   onnx::NodeProto* AddNode(const std::string& op, const Values& inputs) {
     auto* node = model_.mutable_graph()->add_node();
     node->set_op_type(op);
-    node->set_name(std::format("{}_{}", op, ++count_));
+    node->set_name(Format("{}_{}", op, ++count_));
     for (const std::string& input : inputs) node->add_input(input);
     node->add_output(node->name());
     return node;
@@ -152,7 +153,7 @@ onnx::ModelProto SqueezeNet(const Network& network, std::uint64_t seed) {
   int number = 0;
   for (const Fire& fire : kFires) {
     if (fire.pool) x = MaxPool(graph, x, 0, true);
-    const std::string name = std::format("fire{}.", ++number);
+    const std::string name = Format("fire{}.", ++number);
     x = convolve(name + "squeeze", x, {.in = channels, .out = fire.squeeze, .kernel = 1});
     const std::string narrow = convolve(name + "expand1", x, {.in = fire.squeeze, .out = fire.expand, .kernel = 1});
     const std::string wide =
@@ -205,7 +206,7 @@ onnx::ModelProto ResNet50(const Network& network, std::uint64_t seed) {
   int number = 0;
   for (const ResidualStage& stage : kStages) {
     for (std::int64_t block = 0; block < stage.blocks; ++block) {
-      x = Bottleneck(graph, std::format("block{}", ++number), x, channels, stage, block == 0 ? stage.stride : 1);
+      x = Bottleneck(graph, Format("block{}", ++number), x, channels, stage, block == 0 ? stage.stride : 1);
       channels = 4 * stage.channels;
     }
   }
@@ -266,7 +267,7 @@ onnx::ModelProto Transformer(const Network& network, std::uint64_t seed) {
   std::string x = graph.Node("Gather", {graph.Weight("words.weight", {kVocabulary, kWidth}, 0.02F), tokens});
   x = graph.Node("Add", {x, graph.Weight("places", {1, kTokens, kWidth}, 0.02F)});
   for (std::int64_t layer = 1; layer <= kLayers; ++layer) {
-    const std::string name = std::format("layer{}", layer);
+    const std::string name = Format("layer{}", layer);
     x = graph.Node("Add", {x, Attention(graph, name, LayerNormalised(graph, name + ".norm1", x))});
     std::string y = Dense(graph, name + ".inner", LayerNormalised(graph, name + ".norm2", x), kWidth, kInner);
     y = Dense(graph, name + ".outer", Gelu(graph, y), kInner, kWidth);

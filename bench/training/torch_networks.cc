@@ -1,7 +1,6 @@
 #include "bench/training/torch_networks.h"
 
 #include <cmath>
-#include <format>
 #include <iterator>
 #include <utility>
 
@@ -12,6 +11,8 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/modules/normalization.h>
 #include <torch/nn/modules/pooling.h>
+
+#include "api/base/format.h"
 
 namespace tandem::bench {
 namespace {
@@ -48,7 +49,7 @@ class SqueezeNet final : public TorchNetwork {
     std::int64_t channels = 64;
     for (const Fire& fire : kFires) {
       fires_.push_back(
-          register_module(std::format("fire{}", fires_.size() + 1), std::make_shared<FireModule>(channels, fire)));
+          register_module(Format("fire{}", fires_.size() + 1), std::make_shared<FireModule>(channels, fire)));
       channels = 2 * fire.expand;
     }
     last_ = register_module("last", Convolution(channels, classes, 1, 1, 0, true));
@@ -111,7 +112,7 @@ class ResNet50 final : public TorchNetwork {
     for (const ResidualStage& stage : kStages) {
       for (std::int64_t block = 0; block < stage.blocks; ++block) {
         blocks_.push_back(register_module(
-            std::format("block{}", blocks_.size() + 1),
+            Format("block{}", blocks_.size() + 1),
             std::make_shared<BottleneckModule>(channels, stage.channels, block == 0 ? stage.stride : 1)));
         channels = 4 * stage.channels;
       }
@@ -179,7 +180,7 @@ class Transformer final : public TorchNetwork {
       : words_(register_module("words", nn::Embedding(kVocabulary, kWidth))),
         places_(register_parameter("places", torch::randn({1, kTokens, kWidth}) * 0.02)) {
     for (std::int64_t layer = 1; layer <= kLayers; ++layer) {
-      layers_.push_back(register_module(std::format("layer{}", layer), std::make_shared<EncoderLayer>()));
+      layers_.push_back(register_module(Format("layer{}", layer), std::make_shared<EncoderLayer>()));
     }
     norm_ = register_module("norm", Normalisation());
     last_ = register_module("last", nn::Linear(kWidth, classes));

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <format>
 #include <sstream>
 
 #include <sys/socket.h>
+
+#include "api/base/format.h"
 
 namespace tandem::bench {
 namespace {
@@ -53,7 +54,7 @@ bool Turns::StepDone() {
   const std::chrono::duration<double> passed = RealClock::Instance().Now() - began_;
   ++turn_.steps;
   if (passed < length_ && turn_.steps < most_steps_) return true;
-  return SendLine(fd_, std::format("{} {} {}", turn_.steps, passed.count(), turn_.longest_op)) && Await();
+  return SendLine(fd_, Format("{} {} {}", turn_.steps, passed.count(), turn_.longest_op)) && Await();
 }
 
 void Turns::OpBegins() {
@@ -70,7 +71,7 @@ Status AwaitFirstStep(int fd) {
 }
 
 Result<Turn> TakeTurn(int fd, double seconds, std::int64_t steps) {
-  if (!SendLine(fd, std::format("{} {}", seconds, steps))) return Fail(ErrorCode::kUnavailable, "it has ended");
+  if (!SendLine(fd, Format("{} {}", seconds, steps))) return Fail(ErrorCode::kUnavailable, "it has ended");
   const auto line = ReceiveLine(fd);
   if (!line) return Fail(ErrorCode::kUnavailable, "it ended in a turn");
   std::istringstream words(*line);

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "api/base/format.h"
 #include "runtimes/onnx/external_data.h"
 #include "runtimes/onnx/readable_text.h"
 #include "runtimes/onnx/wire_file.h"
@@ -76,7 +77,7 @@ Result<ExternalWeights> ExternalWeights::Add(const OrtApi& api, const std::files
     Weight weight{.buffer = AlignedBuffer(tensor.byte_size),
                   .lent = tensor.place != TensorPlace::kMainGraph || total > kMaxCopiedBytes};
     TANDEM_TRY(files.Read(tensor, weight.buffer.span()));
-    const std::string name = std::format("tensor '{}'", Readable(tensor.name, 100));
+    const std::string name = Format("tensor '{}'", Readable(tensor.name, 100));
     OrtValue* raw = nullptr;
     TANDEM_TRY(CheckWeights(api,
                             api.CreateTensorWithDataAsOrtValue(

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "api/base/format.h"
 #include "runtimes/onnx/function_calls.h"
 #include "runtimes/onnx/readable_text.h"
 #include "runtimes/onnx/wire_file.h"
@@ -323,9 +324,8 @@ Result<OnnxFileInfo> InspectOnnxFile(const std::filesystem::path& path) {
   auto info = Inspect(path);
   if (!info) {
     const bool unsupported = info.error().code == ErrorCode::kUnsupported;
-    info.error().message =
-        std::format("'{}' {}: {}", path.string(), unsupported ? "cannot be served" : "is not a valid ONNX model",
-                    info.error().message);
+    info.error().message = Format("'{}' {}: {}", path.string(),
+                                  unsupported ? "cannot be served" : "is not a valid ONNX model", info.error().message);
   }
   return info;
 }

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "api/base/format.h"
 #include "runtimes/onnx/readable_text.h"
 
 namespace tandem {
@@ -208,7 +209,7 @@ class TensorReader {
                    Readable(ShapeText(tensor.shape), 100), entries_[facts.typed_field]);
   }
 
-  [[nodiscard]] std::string Named() const { return std::format("tensor '{}'", Readable(info_.tensor.name, 100)); }
+  [[nodiscard]] std::string Named() const { return Format("tensor '{}'", Readable(info_.tensor.name, 100)); }
 
   WireFile& file_;
   OnnxTensorInfo info_;

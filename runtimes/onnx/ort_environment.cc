@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <format>
 #include <iostream>
 #include <sstream>
 #include <string>
@@ -11,6 +10,7 @@
 
 #include <onnxruntime/onnxruntime_c_api.h>
 
+#include "api/base/format.h"
 #include "api/base/thread_name.h"
 #include "runtimes/onnx/integer_division.h"
 #include "runtimes/onnx/ort_status.h"
@@ -27,7 +27,7 @@ using LogFunction = std::function<void(OrtSeverity, std::string_view)>;
 void Log(const LogFunction& log, OrtSeverity severity, std::string_view text) noexcept {
   if (!log) return;
   try {
-    log(severity, std::format("onnxruntime: {}", Readable(text, 1000)));
+    log(severity, Format("onnxruntime: {}", Readable(text, 1000)));
   } catch (...) {
     // A log that fails must not end an inference; there is nowhere left to report it.
   }

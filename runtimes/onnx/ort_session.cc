@@ -8,6 +8,7 @@
 
 #include <sys/stat.h>
 
+#include "api/base/format.h"
 #include "runtimes/onnx/external_data.h"
 #include "runtimes/onnx/integer_division.h"
 #include "runtimes/onnx/onnx_file.h"
@@ -156,7 +157,7 @@ Result<std::unique_ptr<InferenceSession>> OnnxSession::Load(std::shared_ptr<cons
   auto loaded = LoadModel(*environment, spec);
   if (!loaded) {
     Error error = std::move(loaded).error();
-    const std::string prefix = std::format("model '{}'", spec.name);
+    const std::string prefix = Format("model '{}'", spec.name);
     if (!error.message.starts_with(prefix)) error.message = prefix + ": " + error.message;
     return std::unexpected(std::move(error));
   }

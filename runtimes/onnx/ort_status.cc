@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 
+#include "api/base/format.h"
 #include "runtimes/onnx/readable_text.h"
 
 namespace tandem {
@@ -67,7 +68,7 @@ Error LoadError(const OrtFailure& failure, std::string_view file) {
     code = ErrorCode::kTooLarge;
     hint = "it needs more memory than there is: ";
   }
-  return {code, std::format("'{}' could not be loaded: {}{}", file, hint, failure.message)};
+  return {code, Format("'{}' could not be loaded: {}{}", file, hint, failure.message)};
 }
 
 Error RunError(const OrtFailure& failure, std::string_view model) {
@@ -80,7 +81,7 @@ Error RunError(const OrtFailure& failure, std::string_view model) {
   // cannot take it from a run. With more than one worker another run may have; a run is many allocations, and the one
   // that fails does not say whether they would have fitted alone.
   if (IsOutOfMemory(failure.message)) code = ErrorCode::kTooLarge;
-  return {code, std::format("model '{}' could not compute the given inputs: {}", model, failure.message)};
+  return {code, Format("model '{}' could not compute the given inputs: {}", model, failure.message)};
 }
 
 bool IsOutputShapeMismatch(const OrtFailure& failure) {

@@ -6,6 +6,7 @@
 
 #include <dlfcn.h>
 
+#include "api/base/format.h"
 #include "runtimes/onnx/ort_status.h"
 #include "runtimes/onnx/readable_text.h"
 
@@ -66,7 +67,7 @@ struct Target {
     // The library was built with the provider, but the provider's own libraries or its device are missing.
     const bool missing = failure->message.find("Failed to load") != std::string::npos ||
                          failure->message.find("cannot open shared object") != std::string::npos;
-    const std::string advice = missing ? std::format("; {}", Facts(provider.kind).libraries) : "";
+    const std::string advice = missing ? Format("; {}", Facts(provider.kind).libraries) : "";
     return Fail(missing ? ErrorCode::kUnsupported : ErrorCode::kInvalidArgument, "model '{}': provider '{}': {}{}",
                 spec.name, ProviderName(provider.kind), failure->message, advice);
   }

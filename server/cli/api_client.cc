@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <format>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -13,6 +12,7 @@
 #include <CLI/CLI.hpp>
 #include <json/reader.h>
 
+#include "api/base/format.h"
 #include "api/wire/json_text.h"
 #include "loadgen/http_request.h"
 #include "loadgen/socket_address.h"
@@ -113,11 +113,11 @@ Result<std::unique_ptr<ApiClient>> ApiClient::Connect(ClientOptions options) {
 
 loadgen::HttpRequest ApiClient::Request(const std::string& what, const Headers& headers, std::string_view body) const {
   loadgen::HttpRequest request{
-      .head = std::format("{} HTTP/1.1\r\nHost: {}\r\n", what, loadgen::HostAndPort(target_.host, target_.port)),
+      .head = Format("{} HTTP/1.1\r\nHost: {}\r\n", what, loadgen::HostAndPort(target_.host, target_.port)),
       .parts = {},
       .keep_body = true};
-  if (!options_.token.empty()) request.head += std::format("Authorization: Bearer {}\r\n", options_.token);
-  for (const auto& [name, value] : headers) request.head += std::format("{}: {}\r\n", name, value);
+  if (!options_.token.empty()) request.head += Format("Authorization: Bearer {}\r\n", options_.token);
+  for (const auto& [name, value] : headers) request.head += Format("{}: {}\r\n", name, value);
   request.head += "\r\n";
   if (!body.empty()) request.parts.push_back({.view = std::as_bytes(std::span(body)), .owner = nullptr});
   return request;

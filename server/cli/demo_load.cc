@@ -1,9 +1,9 @@
 #include "server/cli/demo_load.h"
 
 #include <algorithm>
-#include <format>
 #include <utility>
 
+#include "api/base/format.h"
 #include "loadgen/infer_request_bytes.h"
 #include "loadgen/target.h"
 #include "server/cli/infer_inputs.h"
@@ -18,7 +18,7 @@ Result<loadgen::ModelLoad> LoadOn(const DemoModel& model, int port, loadgen::Arr
   loadgen::InferRequestOptions options{.port = port, .model = model.name};
   if (slo) {
     const double ms = std::chrono::duration<double, std::milli>(*slo).count();
-    options.headers.emplace_back("X-SLO-Ms", std::format("{}", ms));
+    options.headers.emplace_back("X-SLO-Ms", Format("{}", ms));
   }
   TANDEM_ASSIGN(loadgen::HttpRequest request, loadgen::BuildInferRequest(options, model.inputs));
   request.keep_body = model.keep_answers;

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <format>
 #include <fstream>
 #include <future>
 #include <thread>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "api/base/duration.h"
+#include "api/base/format.h"
 #include "loadgen/report_file.h"
 #include "server/cli/command.h"
 #include "server/cli/demo_digits.h"
@@ -105,7 +105,7 @@ Status DemoRun::LayOut() {
   TANDEM_TRY(WriteDigits(DrawDigits(kTrainingPictures, kTrainingSeed), data / kDataFile));
   TANDEM_TRY(WriteBytes(version / "model.onnx", UntrainedDigitsModel(kModelSeed)));
   // All that is held out goes into one request.
-  TANDEM_TRY(WriteBytes(version.parent_path() / "config.pbtxt", std::format("max_batch_size: {}\n", kHeldOutPictures)));
+  TANDEM_TRY(WriteBytes(version.parent_path() / "config.pbtxt", Format("max_batch_size: {}\n", kHeldOutPictures)));
   serve_.data_root = data.string();
   serve_.state = (scratch_.path() / "state").string();
   serve_.training_idle = options_.training_idle;
@@ -134,7 +134,7 @@ Status DemoRun::Serve() {
   std::printf("Serving %zu model%s after %.1f s: REST on 127.0.0.1:%d, gRPC on 127.0.0.1:%d, metrics on 127.0.0.1:%d\n",
               count, count == 1 ? "" : "s", ready.count(), ports.http, ports.grpc, ports.metrics);
 
-  TANDEM_ASSIGN(const auto client, ApiClient::Connect({.url = std::format("http://127.0.0.1:{}", ports.http)}));
+  TANDEM_ASSIGN(const auto client, ApiClient::Connect({.url = Format("http://127.0.0.1:{}", ports.http)}));
   std::vector<std::string> names;
   for (const std::string& name : options_.models) {
     TANDEM_ASSIGN(models_.emplace_back(), SampleModel(*client, name));
@@ -205,7 +205,7 @@ Status DemoRun::BesideTraining() {
   if (!options_.training || interruption_.raised()) return {};
   const fs::path program = TrainerProgram(serve_);
   if (outcome_.not_trained.empty() && ::access(program.c_str(), X_OK) != 0) {
-    outcome_.not_trained = std::format("'{}' is missing; ./tandem build tandem-trainer makes it", program.string());
+    outcome_.not_trained = Format("'{}' is missing; ./tandem build tandem-trainer makes it", program.string());
   }
   if (!outcome_.not_trained.empty()) return {};
   auto training = DemoTraining::Submit(server_->ports().http, DigitsJob(kDataFile, options_.training_steps));

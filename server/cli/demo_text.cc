@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <format>
 #include <string_view>
 
+#include "api/base/format.h"
 #include "server/cli/demo_digits.h"
 
 namespace tandem::cli {
@@ -14,22 +14,21 @@ namespace {
 constexpr std::size_t kLongestCurve = 40;
 
 std::string CurveLine(std::string_view name, const std::vector<double>& values) {
-  return std::format("{:8}  {}  {:.4f} → {:.4f}", name, Sparkline(values, kLongestCurve), values.front(),
-                     values.back());
+  return Format("{:8}  {}  {:.4f} → {:.4f}", name, Sparkline(values, kLongestCurve), values.front(), values.back());
 }
 
 }  // namespace
 
 std::string BuildLine(const std::optional<BuildSteps>& steps) {
   if (!steps) return "building the trainer";
-  return std::format("building the trainer: {} of {}", steps->done, steps->total);
+  return Format("building the trainer: {} of {}", steps->done, steps->total);
 }
 
 std::vector<std::string> TrainingLines(const TrainingStatus& training, std::size_t columns) {
   const auto rate = training.job.has_ended() ? std::nullopt : training.steps_per_second;
   std::vector<std::string> lines = {ProgressLine(training.job, rate, columns)};
   if (training.decided && training.problem.empty()) {
-    lines.push_back(std::format("published as version {} of {}", training.job.published_version, training.job.model));
+    lines.push_back(Format("published as version {} of {}", training.job.published_version, training.job.model));
   }
   if (columns == 0) return lines;
   if (training.accuracies.size() > 1) lines.push_back(CurveLine("accuracy", training.accuracies));
@@ -40,10 +39,9 @@ std::vector<std::string> TrainingLines(const TrainingStatus& training, std::size
 std::string ServedLine(const ServedDigits& served) {
   std::string line;
   for (const auto& [version, score] : served.versions()) {
-    const std::string by = std::format("by version {}, {:.1f} % right", version, 100 * score.accuracy());
-    line += line.empty()
-                ? std::format("{}: {} answer{} {}", kDigitsModel, score.answers, score.answers == 1 ? "" : "s", by)
-                : std::format("; {} {}", score.answers, by);
+    const std::string by = Format("by version {}, {:.1f} % right", version, 100 * score.accuracy());
+    line += line.empty() ? Format("{}: {} answer{} {}", kDigitsModel, score.answers, score.answers == 1 ? "" : "s", by)
+                         : Format("; {} {}", score.answers, by);
   }
   return line;
 }

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <format>
 #include <utility>
 
+#include "api/base/format.h"
 #include "server/cli/demo_digits.h"
 #include "server/cli/train_watch.h"
 
@@ -27,14 +27,14 @@ std::vector<double> ValuesIn(const Json::Value& metrics, const char* name) {
 
 std::string DigitsJob(const std::string& data, int steps) {
   constexpr int kEvaluations = 20;
-  return std::format(R"({{"name": "demo", "model": "{}", "data": "{}", "steps": {}, "batch_size": 32, )"
-                     R"("optimizer": {{"kind": "adamw", "lr": 0.002}}, "evaluation": {{"split": 0.1, )"
-                     R"("every_steps": {}}}, "publish": "if_better", "seed": 1, "threads": 1}})",
-                     kDigitsModel, data, steps, std::max(1, steps / kEvaluations));
+  return Format(R"({{"name": "demo", "model": "{}", "data": "{}", "steps": {}, "batch_size": 32, )"
+                R"("optimizer": {{"kind": "adamw", "lr": 0.002}}, "evaluation": {{"split": 0.1, )"
+                R"("every_steps": {}}}, "publish": "if_better", "seed": 1, "threads": 1}})",
+                kDigitsModel, data, steps, std::max(1, steps / kEvaluations));
 }
 
 Result<std::unique_ptr<DemoTraining>> DemoTraining::Submit(int port, const std::string& job) {
-  TANDEM_ASSIGN(auto client, ApiClient::Connect({.url = std::format("http://127.0.0.1:{}", port)}));
+  TANDEM_ASSIGN(auto client, ApiClient::Connect({.url = Format("http://127.0.0.1:{}", port)}));
   TANDEM_ASSIGN(const Json::Value answer, client->Post("/v2/train/jobs", job));
   TANDEM_ASSIGN(JobView view, ReadJobView(answer));
   return std::unique_ptr<DemoTraining>(new DemoTraining(std::move(client), std::move(view)));
@@ -58,7 +58,7 @@ void DemoTraining::Watch(const std::stop_token& stop) {
 }
 
 bool DemoTraining::Look() {
-  const auto answer = client_->Get(std::format("/v2/train/jobs/{}", Seen().job.id));
+  const auto answer = client_->Get(Format("/v2/train/jobs/{}", Seen().job.id));
   const auto job = answer ? ReadJobView(*answer) : Result<JobView>(std::unexpected(answer.error()));
   if (!job) {
     if (patience_.Bears(job.error(), RealClock::Instance().Now())) return false;
@@ -71,7 +71,7 @@ bool DemoTraining::Look() {
   if (evaluated || job->has_ended()) (void)ReadSeries(job->id);  // The next time shows what could not be read now.
   if (!job->has_ended()) return false;
   if (job->state != "succeeded") {
-    Decide(std::format("job {} {}: {}", job->id, job->state, PrintableLines(job->reason)));
+    Decide(Format("job {} {}: {}", job->id, job->state, PrintableLines(job->reason)));
     return true;
   }
   const auto outcome = PublishOutcome(*client_, *job);
@@ -96,7 +96,7 @@ void DemoTraining::TakeIn(const JobView& job) {
 }
 
 Status DemoTraining::ReadSeries(std::int64_t job) {
-  TANDEM_ASSIGN(const Json::Value metrics, client_->Get(std::format("/v2/train/jobs/{}/metrics", job)));
+  TANDEM_ASSIGN(const Json::Value metrics, client_->Get(Format("/v2/train/jobs/{}/metrics", job)));
   const MutexLock lock(mu_);
   seen_.losses = ValuesIn(metrics, "loss");
   seen_.accuracies = ValuesIn(metrics, "accuracy");

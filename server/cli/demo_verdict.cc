@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <format>
 #include <utility>
 
 #include "api/base/duration.h"
+#include "api/base/format.h"
 #include "api/wire/json_text.h"
 #include "server/cli/demo_digits.h"
 #include "server/cli/demo_text.h"
@@ -42,7 +42,7 @@ struct Sum {
 
 std::string Percentile(const std::optional<LoadReport>& report, std::size_t model, double percent) {
   if (!report || report->models[model].latency.count() == 0) return "-";
-  return std::format("{:.1f}", Ms(report->models[model].latency.Percentile(percent)));
+  return Format("{:.1f}", Ms(report->models[model].latency.Percentile(percent)));
 }
 
 // Of what the job has made; 0 when it is not served.
@@ -65,23 +65,22 @@ std::string TrainingText(const DemoOutcome& outcome) {
   const std::int64_t version = NewVersion(outcome);
   std::string text;
   if (outcome.training && outcome.training->job.step > 0) {
-    text += std::format("Trained {} steps beside the load", outcome.training->job.step);
-    if (outcome.training->steps_per_second)
-      text += std::format(", {:.1f} a second", *outcome.training->steps_per_second);
-    text += version > 0 ? std::format("; published as version {} of {}.\n", version, kDigitsModel) : ".\n";
+    text += Format("Trained {} steps beside the load", outcome.training->job.step);
+    if (outcome.training->steps_per_second) text += Format(", {:.1f} a second", *outcome.training->steps_per_second);
+    text += version > 0 ? Format("; published as version {} of {}.\n", version, kDigitsModel) : ".\n";
   }
   if (outcome.served && !outcome.served->versions().empty()) text += ServedLine(*outcome.served) + ".\n";
   const auto [before, after] = BeforeAndAfter(outcome);
   if (after.answers > 0) {
-    text += std::format("Accuracy of what is served, on pictures that no job has seen: {:.1f} % → {:.1f} %.\n",
-                        100 * before.accuracy(), 100 * after.accuracy());
+    text += Format("Accuracy of what is served, on pictures that no job has seen: {:.1f} % → {:.1f} %.\n",
+                   100 * before.accuracy(), 100 * after.accuracy());
     if (after.accuracy() <= before.accuracy()) text += "The new version is no better.\n";
   } else if (!outcome.not_trained.empty()) {
-    text += std::format("Not trained: {}\n", outcome.not_trained);
+    text += Format("Not trained: {}\n", outcome.not_trained);
   } else if (outcome.training && !outcome.training->problem.empty()) {
-    text += std::format("No new version: {}\n", outcome.training->problem);
+    text += Format("No new version: {}\n", outcome.training->problem);
   } else if (version > 0 && !outcome.interrupted) {
-    text += std::format("Version {} has answered no request.\n", version);
+    text += Format("Version {} has answered no request.\n", version);
   }
   return text;
 }
@@ -92,16 +91,16 @@ std::string TrainingJson(const DemoOutcome& outcome) {
   const auto [before, after] = BeforeAndAfter(outcome);
   std::string versions;
   for (const auto& [version, score] : outcome.served->versions()) {
-    versions += std::format(R"({}"{}":{{"answers":{},"accuracy":{}}})", versions.empty() ? "" : ",", version,
-                            score.answers, score.accuracy());
+    versions += Format(R"({}"{}":{{"answers":{},"accuracy":{}}})", versions.empty() ? "" : ",", version, score.answers,
+                       score.accuracy());
   }
   const TrainingStatus& training = *outcome.training;
-  return std::format(R"({{"state":{},"steps":{},"steps_per_second":{},"published_version":{},"versions":{{{}}},)"
-                     R"("accuracy_before":{},"accuracy_after":{},"problem":{}}})",
-                     JsonString(training.job.state), training.job.step,
-                     training.steps_per_second ? std::format("{}", *training.steps_per_second) : "null",
-                     JsonString(training.job.published_version), versions, before.accuracy(),
-                     after.answers > 0 ? std::format("{}", after.accuracy()) : "null", JsonString(training.problem));
+  return Format(R"({{"state":{},"steps":{},"steps_per_second":{},"published_version":{},"versions":{{{}}},)"
+                R"("accuracy_before":{},"accuracy_after":{},"problem":{}}})",
+                JsonString(training.job.state), training.job.step,
+                training.steps_per_second ? Format("{}", *training.steps_per_second) : "null",
+                JsonString(training.job.published_version), versions, before.accuracy(),
+                after.answers > 0 ? Format("{}", after.accuracy()) : "null", JsonString(training.problem));
 }
 
 }  // namespace
@@ -114,8 +113,8 @@ DemoVerdict JudgeDemo(const DemoOutcome& outcome) {
   DemoVerdict verdict;
   if (outcome.training_wanted) verdict.text = TrainingText(outcome);
   verdict.text +=
-      std::format("{}{:.2f} % of {} requests answered within their SLO, {} failed.\n",
-                  outcome.interrupted ? "Interrupted. " : "", 100 * all.attainment(), all.scheduled, all.counts.failed);
+      Format("{}{:.2f} % of {} requests answered within their SLO, {} failed.\n",
+             outcome.interrupted ? "Interrupted. " : "", 100 * all.attainment(), all.scheduled, all.counts.failed);
   const auto [before, after] = BeforeAndAfter(outcome);
   const bool learnt = after.answers > 0 && after.accuracy() > before.accuracy();
   verdict.passed = all.counts.failed == 0 && all.counts.answered() > 0 && !outcome.interrupted &&
@@ -137,14 +136,14 @@ std::string DemoTable(const DemoOutcome& outcome) {
     const ModelReport& first = outcome.alone ? outcome.alone->models[i] : reports[0]->models[i];
     std::vector<std::string>& row = rows.emplace_back();
     row = {first.model, std::to_string(sum.counts.answered())};
-    if (!training) row.push_back(outcome.alone ? std::format("{:.1f}", outcome.alone->models[i].achieved_rate) : "-");
+    if (!training) row.push_back(outcome.alone ? Format("{:.1f}", outcome.alone->models[i].achieved_rate) : "-");
     for (const double percent : {50.0, 99.0}) {
       row.push_back(Percentile(outcome.alone, i, percent));
       if (training) row.push_back(Percentile(outcome.beside, i, percent));
     }
-    row.insert(row.end(), {std::format("{:.0f}", first.slo ? Ms(*first.slo) : 0),
-                           std::format("{:.2f} %", 100 * sum.attainment()), std::to_string(sum.counts.late),
-                           std::to_string(sum.counts.rejected), std::to_string(sum.counts.failed)});
+    row.insert(row.end(), {Format("{:.0f}", first.slo ? Ms(*first.slo) : 0), Format("{:.2f} %", 100 * sum.attainment()),
+                           std::to_string(sum.counts.late), std::to_string(sum.counts.rejected),
+                           std::to_string(sum.counts.failed)});
   }
   return PlainTable(rows);
 }
@@ -154,8 +153,8 @@ std::string DemoJson(const DemoOutcome& outcome) {
   const auto part = [](const std::optional<LoadReport>& report) {
     return report ? LoadReportJson(*report) : std::string("null");
   };
-  return std::format(R"({{"alone":{},"beside_training":{},"after":{},"training":{}}})", part(outcome.alone),
-                     part(outcome.beside), part(outcome.after), TrainingJson(outcome));
+  return Format(R"({{"alone":{},"beside_training":{},"after":{},"training":{}}})", part(outcome.alone),
+                part(outcome.beside), part(outcome.after), TrainingJson(outcome));
 }
 
 }  // namespace tandem::cli

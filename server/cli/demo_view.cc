@@ -1,7 +1,6 @@
 #include "server/cli/demo_view.h"
 
 #include <cstdio>
-#include <format>
 #include <utility>
 
 #include <ftxui/dom/elements.hpp>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "api/base/duration.h"
+#include "api/base/format.h"
 #include "server/cli/plain_table.h"
 
 namespace tandem::cli {
@@ -27,10 +27,10 @@ ftxui::Element MakeTable(TableRows rows) {
 
 void PrintPlain(const loadgen::LoadProgress& progress, const std::vector<std::string>& models,
                 const std::vector<std::string>& lines) {
-  std::string line = std::format("{:5.1f} s", Ms(progress.elapsed) / 1000);
+  std::string line = Format("{:5.1f} s", Ms(progress.elapsed) / 1000);
   for (std::size_t i = 0; i < models.size(); ++i) {
     const loadgen::ModelProgress& m = progress.models[i];
-    line += std::format("  {} {:.0f}/s p50 {:.1f} ms p99 {:.1f} ms", models[i], m.rate, Ms(m.p50), Ms(m.p99));
+    line += Format("  {} {:.0f}/s p50 {:.1f} ms p99 {:.1f} ms", models[i], m.rate, Ms(m.p50), Ms(m.p99));
   }
   std::puts(line.c_str());
   for (const std::string& below : lines) std::printf("         %s\n", below.c_str());
@@ -56,16 +56,15 @@ void DemoView::Update(const loadgen::LoadProgress& progress, const std::vector<s
   TableRows rows = {{" model ", " req/s ", " p50 ms ", " p99 ms ", " late ", " refused ", " failed "}};
   for (std::size_t i = 0; i < models_.size(); ++i) {
     const loadgen::ModelProgress& m = progress.models[i];
-    rows.push_back({std::format(" {} ", models_[i]), std::format("{:6.0f} ", m.rate),
-                    std::format("{:7.1f} ", Ms(m.p50)), std::format("{:7.1f} ", Ms(m.p99)),
-                    std::format("{:5} ", m.counts.late), std::format("{:8} ", m.counts.rejected),
-                    std::format("{:7} ", m.counts.failed)});
+    rows.push_back({Format(" {} ", models_[i]), Format("{:6.0f} ", m.rate), Format("{:7.1f} ", Ms(m.p50)),
+                    Format("{:7.1f} ", Ms(m.p99)), Format("{:5} ", m.counts.late), Format("{:8} ", m.counts.rejected),
+                    Format("{:7} ", m.counts.failed)});
   }
   ftxui::Elements elements = {MakeTable(std::move(rows))};
   for (const std::string& line : lines) elements.push_back(ftxui::text(" " + line));
-  const std::string elapsed = std::format("{:.0f}", Ms(progress.elapsed) / 1000);
-  const std::string of = open_end ? "" : std::format(" of {:.0f}", Ms(progress.planned) / 1000);
-  elements.push_back(ftxui::text(std::format(" {}{} s, {} under way", elapsed, of, progress.outstanding)));
+  const std::string elapsed = Format("{:.0f}", Ms(progress.elapsed) / 1000);
+  const std::string of = open_end ? "" : Format(" of {:.0f}", Ms(progress.planned) / 1000);
+  elements.push_back(ftxui::text(Format(" {}{} s, {} under way", elapsed, of, progress.outstanding)));
   ftxui::Element view = ftxui::vbox(std::move(elements));
   ftxui::Screen screen = ftxui::Screen::Create(ftxui::Dimension::Fit(view));
   ftxui::Render(screen, view);

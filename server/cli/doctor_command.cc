@@ -2,6 +2,7 @@
 #include <memory>
 #include <string>
 
+#include "api/base/format.h"
 #include "profiler/machine.h"
 #include "runtimes/onnx/ort_library.h"
 #include "server/cli/command.h"
@@ -22,9 +23,9 @@ int Doctor(const std::string& ort_library) {
   Line("tandem", kVersion);
   Line("usable cores", std::to_string(UsableCores()));
   const auto quota = ReadCpuQuota();
-  Line("CPU quota", quota ? std::format("{:.2f} cores", quota->cores) : "none");
+  Line("CPU quota", quota ? Format("{:.2f} cores", quota->cores) : "none");
   const auto memory = ReadMemoryLimit();
-  Line("memory limit", memory ? std::format("{} MiB", *memory >> 20) : "none");
+  Line("memory limit", memory ? Format("{} MiB", *memory >> 20) : "none");
 
   const auto library = OrtLibrary::Open(ort_library);
   if (!library) {

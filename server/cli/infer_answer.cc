@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
-#include <format>
 #include <limits>
 #include <string_view>
 
 #include <json/writer.h>
 
+#include "api/base/format.h"
 #include "api/wire/json_text.h"
 #include "server/cli/tensor_text.h"
 
@@ -59,10 +59,10 @@ Result<Tensor> ReadOutput(const Json::Value& output, std::string_view& bytes) {
 std::string OutputAsJson(Json::Value described, const Tensor& output) {
   Json::Value parameters = described["parameters"];
   parameters.removeMember("binary_data_size");
-  std::string text = std::format(R"({{"name": {}, "datatype": "{}", "shape": {}, )", JsonString(output.name),
-                                 DataTypeName(output.type), ShapeText(output.shape));
-  if (!parameters.empty()) text += std::format(R"("parameters": {}, )", Compact(parameters));
-  return text + std::format(R"("data": [{}]}})", Joined(ElementsAsJson(output, kAll), ", "));
+  std::string text = Format(R"({{"name": {}, "datatype": "{}", "shape": {}, )", JsonString(output.name),
+                            DataTypeName(output.type), ShapeText(output.shape));
+  if (!parameters.empty()) text += Format(R"("parameters": {}, )", Compact(parameters));
+  return text + Format(R"("data": [{}]}})", Joined(ElementsAsJson(output, kAll), ", "));
 }
 
 }  // namespace
@@ -82,7 +82,7 @@ Result<std::vector<Tensor>> OutputsOf(const MixedAnswer& answer) {
 std::string AnswerAsJson(const Json::Value& answer, const std::vector<Tensor>& outputs) {
   std::string text = "{\n";
   for (const std::string& name : answer.getMemberNames()) {
-    if (name != "outputs") text += std::format("  {}: {},\n", JsonString(name), Compact(answer[name]));
+    if (name != "outputs") text += Format("  {}: {},\n", JsonString(name), Compact(answer[name]));
   }
   std::vector<std::string> parts;
   parts.reserve(outputs.size());
@@ -93,10 +93,10 @@ std::string AnswerAsJson(const Json::Value& answer, const std::vector<Tensor>& o
 }
 
 std::string OutputAsText(const Tensor& output) {
-  const std::string head = std::format("{} {} {}\n  ", output.name, DataTypeName(output.type), ShapeText(output.shape));
+  const std::string head = Format("{} {} {}\n  ", output.name, DataTypeName(output.type), ShapeText(output.shape));
   if (output.type == DataType::kBytes) return head + Joined(ElementsAsText(output, kAll), "\n  ");
   const std::size_t count = output.data.size() / DataTypeSize(output.type);
-  const std::string more = count > kShownValues ? std::format(" … ({} values)", count) : "";
+  const std::string more = count > kShownValues ? Format(" … ({} values)", count) : "";
   return head + Joined(ElementsAsText(output, kShownValues), " ") + more;
 }
 

@@ -1,12 +1,12 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
-#include <format>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "api/base/clock.h"
+#include "api/base/format.h"
 #include "api/wire/json_text.h"
 #include "server/cli/api_client.h"
 #include "server/cli/command.h"
@@ -41,16 +41,15 @@ Message BuildMessage(const std::vector<Tensor>& inputs, const std::vector<std::s
   message.json = R"({"inputs":[)";
   for (const Tensor& input : inputs) {
     if (&input != &inputs.front()) message.json += ',';
-    message.json +=
-        std::format(R"({{"name":{},"datatype":"{}","shape":{},"parameters":{{"binary_data_size":{}}}}})",
-                    JsonString(input.name), DataTypeName(input.type), ShapeText(input.shape), input.data.size());
+    message.json += Format(R"({{"name":{},"datatype":"{}","shape":{},"parameters":{{"binary_data_size":{}}}}})",
+                           JsonString(input.name), DataTypeName(input.type), ShapeText(input.shape), input.data.size());
     message.bytes.append(reinterpret_cast<const char*>(input.data.view.data()), input.data.size());
   }
   message.json += R"(],"outputs":[)";
   for (const std::string& output : outputs) {
     if (&output != &outputs.front()) message.json += ',';
-    message.json += std::format(R"({{"name":{},"parameters":{{"binary_data":true)", JsonString(output));
-    if (top > 0) message.json += std::format(R"(,"classification":{})", top);
+    message.json += Format(R"({{"name":{},"parameters":{{"binary_data":true)", JsonString(output));
+    if (top > 0) message.json += Format(R"(,"classification":{})", top);
     message.json += "}}";
   }
   message.json += "]}";
@@ -71,7 +70,7 @@ Result<std::vector<std::string>> ChooseOutputs(const InferOptions& options, cons
 // Sends the request and prints the answer.
 Status Ask(ApiClient& client, const DescribedModel& model, const Message& message, const InferOptions& options) {
   ApiClient::Headers headers = {{"Inference-Header-Content-Length", std::to_string(message.json.size())}};
-  if (options.slo_ms > 0) headers.emplace_back("X-SLO-Ms", std::format("{}", options.slo_ms));
+  if (options.slo_ms > 0) headers.emplace_back("X-SLO-Ms", Format("{}", options.slo_ms));
   const MonotonicTime start = RealClock::Instance().Now();
   TANDEM_ASSIGN(const MixedAnswer answer,
                 client.PostForMixed(model.path + "/infer", message.json + message.bytes, headers));

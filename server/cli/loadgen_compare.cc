@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <format>
 #include <iterator>
 #include <memory>
 #include <string>
@@ -14,6 +13,7 @@
 #include <signal.h>
 
 #include "api/base/duration.h"
+#include "api/base/format.h"
 #include "api/wire/json_document.h"
 #include "api/wire/json_text.h"
 #include "loadgen/comparison.h"
@@ -122,7 +122,7 @@ Result<Spec> ParseSpec(const std::string& file) {
     return Invalid("sides must be a list of 2 to {}", kMaxSides);
   }
   for (Json::ArrayIndex i = 0; i < sides.size(); ++i) {
-    TANDEM_ASSIGN(Side side, MakeSide(sides[i], common, std::format("sides[{}]", i)));
+    TANDEM_ASSIGN(Side side, MakeSide(sides[i], common, Format("sides[{}]", i)));
     if (std::ranges::contains(spec.sides, side.name, &Side::name)) {
       return Invalid("sides[{}].name '{}' is given twice", i, Excerpt(side.name));
     }
@@ -160,7 +160,7 @@ Status RunAll(Spec& spec, Interruption& interruption, Samples& samples) {
 Result<std::string> Conclude(const Spec& spec, const Samples& samples) {
   std::string json = "{\"sides\":[";
   for (const Side& side : spec.sides) json += (&side == &spec.sides.front() ? "" : ",") + JsonString(side.name);
-  json += std::format("],\"repetitions\":{},\"comparisons\":[", samples[0][0].size());
+  json += Format("],\"repetitions\":{},\"comparisons\":[", samples[0][0].size());
   bool first = true;
   for (std::size_t number = 1; number < spec.sides.size(); ++number) {
     for (std::size_t i = 0; i < std::size(kFigures); ++i) {
@@ -172,13 +172,12 @@ Result<std::string> Conclude(const Spec& spec, const Samples& samples) {
                     loadgen::Compare(pairs, {.confidence = spec.confidence, .seed = spec.seed}));
       const std::string text = loadgen::ComparisonText(comparison, spec.sides[0].name, spec.sides[number].name);
       std::printf("%s: %s\n", kFigures[i].name, text.c_str());
-      json +=
-          std::format(R"({}{{"figure":{},"a":{},"b":{},"ratio":{},"low":{},"high":{},"difference":"{}","text":{}}})",
-                      first ? "" : ",", JsonString(kFigures[i].name), JsonString(spec.sides[0].name),
-                      JsonString(spec.sides[number].name), comparison.ratio,
-                      comparison.interval ? std::to_string(comparison.interval->low) : "null",
-                      comparison.interval ? std::to_string(comparison.interval->high) : "null",
-                      loadgen::DifferenceName(comparison.difference), JsonString(text));
+      json += Format(R"({}{{"figure":{},"a":{},"b":{},"ratio":{},"low":{},"high":{},"difference":"{}","text":{}}})",
+                     first ? "" : ",", JsonString(kFigures[i].name), JsonString(spec.sides[0].name),
+                     JsonString(spec.sides[number].name), comparison.ratio,
+                     comparison.interval ? std::to_string(comparison.interval->low) : "null",
+                     comparison.interval ? std::to_string(comparison.interval->high) : "null",
+                     loadgen::DifferenceName(comparison.difference), JsonString(text));
       first = false;
     }
   }

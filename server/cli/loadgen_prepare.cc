@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <format>
 #include <map>
 #include <memory>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "api/base/format.h"
 #include "api/wire/json_text.h"
 #include "api/wire/npy.h"
 #include "loadgen/arrival_text.h"
@@ -145,7 +145,7 @@ Status Preparation::TakeTrace(const ModelOptions& model, Draft& draft) {
   draft.sized = sizes != std::set<std::uint32_t>{1};
   draft.sizes.clear();
   for (const std::uint32_t size : sizes) {
-    draft.sizes.push_back({.size = size, .where = std::format("the size in trace '{}'", file)});
+    draft.sizes.push_back({.size = size, .where = Format("the size in trace '{}'", file)});
   }
   return {};
 }
@@ -232,7 +232,7 @@ Result<loadgen::WireRequest> Preparation::MakeRequest(const ModelOptions& model,
                                      .form = json ? loadgen::InferForm::kJson : loadgen::InferForm::kBinary,
                                      .binary_output = !json,
                                      .priority = model.priority};
-  if (send_slo) about.headers.emplace_back("X-SLO-Ms", std::format("{}", model.slo_ms));
+  if (send_slo) about.headers.emplace_back("X-SLO-Ms", Format("{}", model.slo_ms));
   if (!token.empty()) about.headers.emplace_back("Authorization", "Bearer " + token);
   TANDEM_ASSIGN(loadgen::HttpRequest request, loadgen::BuildInferRequest(about, inputs));
   request.keep_body = model.expect.any();

@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cstdio>
-#include <format>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -11,6 +10,7 @@
 #include <signal.h>
 
 #include "api/base/clock.h"
+#include "api/base/format.h"
 #include "loadgen/metrics_watch.h"
 
 namespace tandem::cli {
@@ -31,7 +31,7 @@ std::string CommandLine() {
     } else if (secret || joined) {
       word = joined ? "--token=..." : "...";
     } else if (word.find_first_of(" \t\n'\"$&|;<>()*?[]#~\\") != std::string::npos) {
-      word = std::format("'{}'", word);
+      word = Format("'{}'", word);
     }
     secret = word == "--token";
     line += (line.empty() ? "" : " ") + word;
@@ -46,7 +46,7 @@ loadgen::ServerMetrics ReadMetrics(const PreparedLoad& prepared) {
 }
 
 std::string Now() {
-  return std::format("{:%FT%TZ}", std::chrono::floor<std::chrono::seconds>(RealClock::Instance().WallNow()));
+  return Format("{:%FT%TZ}", std::chrono::floor<std::chrono::seconds>(RealClock::Instance().WallNow()));
 }
 
 }  // namespace

@@ -1,13 +1,13 @@
 #include "server/cli/loadgen_spec.h"
 
 #include <algorithm>
-#include <format>
 #include <limits>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "api/base/format.h"
 #include "api/wire/json_document.h"
 #include "api/wire/json_fields.h"
 #include "api/wire/json_text.h"
@@ -30,7 +30,7 @@ InputChoice ReadInput(const std::string& name, const Json::Value& value, const s
   choice.where = pointer;
   if (value.isString() && value.asString().starts_with('@')) {
     choice.file = value.asString().substr(1);
-    if (choice.file.empty()) mistakes.push_back({pointer, std::format("{} is \"@\"; a file must follow", pointer)});
+    if (choice.file.empty()) mistakes.push_back({pointer, Format("{} is \"@\"; a file must follow", pointer)});
   } else if (value.isObject()) {
     std::uint64_t seed = 1;
     JsonFields fields(value, pointer, mistakes);
@@ -39,7 +39,7 @@ InputChoice ReadInput(const std::string& name, const Json::Value& value, const s
     choice.seed = seed;
   } else if (value.isNull()) {
     mistakes.push_back(
-        {pointer, std::format("{} is null; it must be a value, \"@FILE.npy\" or {{\"random\": SEED}}", pointer)});
+        {pointer, Format("{} is null; it must be a value, \"@FILE.npy\" or {{\"random\": SEED}}", pointer)});
   } else {
     choice.json = value;
   }
@@ -54,7 +54,7 @@ ShapeChoice ReadShape(const std::string& name, const Json::Value& value, const s
     good = value[i].isInt64() && value[i].asInt64() >= 0;
     if (good) choice.shape.push_back(value[i].asInt64());
   }
-  if (!good) fields.Mistake(pointer, value, std::format("a list of at most {} dimensions", kMaxRank));
+  if (!good) fields.Mistake(pointer, value, Format("a list of at most {} dimensions", kMaxRank));
   return choice;
 }
 
@@ -62,7 +62,7 @@ ShapeChoice ReadShape(const std::string& name, const Json::Value& value, const s
 const Json::Value* NamedMembers(JsonFields& fields, const char* name) {
   const Json::Value* const value = fields.Find(name);
   if (value == nullptr || (value->isObject() && value->size() <= kMaxInputs)) return value;
-  fields.Mistake(fields.PointerTo(name), *value, std::format("an object of at most {} names", kMaxInputs));
+  fields.Mistake(fields.PointerTo(name), *value, Format("an object of at most {} names", kMaxInputs));
   return nullptr;
 }
 
@@ -82,7 +82,7 @@ void ReadChoices(JsonFields& fields, InferChoices& choices, Mistakes& mistakes) 
       const auto input = std::ranges::find(choices.inputs, name, &InputChoice::name);
       if (input != choices.inputs.end() && !input->file.empty()) {
         mistakes.push_back(
-            {pointer, std::format("{} is given, but the file '{}' has a shape of its own", pointer, input->file)});
+            {pointer, Format("{} is given, but the file '{}' has a shape of its own", pointer, input->file)});
       }
     }
   }
@@ -113,14 +113,14 @@ void ReadExpect(JsonFields& fields, ExpectOptions& expect, Mistakes& mistakes) {
 // A mistake in how much load there is, before any of it is offered.
 void CheckArrivalText(const ModelOptions& model, const std::string& pointer, Mistakes& mistakes) {
   if (model.users && model.rate) {
-    mistakes.push_back({pointer, std::format("{}/users is {} and {}/rate is {}: a closed loop has no rate", pointer,
-                                             *model.users, pointer, *model.rate)});
+    mistakes.push_back({pointer, Format("{}/users is {} and {}/rate is {}: a closed loop has no rate", pointer,
+                                        *model.users, pointer, *model.rate)});
     return;
   }
   const std::string kind = model.arrivals.empty() ? (model.users ? "closed" : "poisson") : model.arrivals;
   if (const auto arrivals = loadgen::ParseArrivals(kind, {.rate = model.rate, .users = model.users}); !arrivals) {
-    mistakes.push_back({pointer + "/arrivals",
-                        std::format("{}/arrivals is \"{}\": {}", pointer, Excerpt(kind), arrivals.error().message)});
+    mistakes.push_back(
+        {pointer + "/arrivals", Format("{}/arrivals is \"{}\": {}", pointer, Excerpt(kind), arrivals.error().message)});
   }
 }
 
@@ -156,10 +156,10 @@ void ReadModels(JsonFields& fields, RunOptions& run, Mistakes& mistakes) {
   const Json::Value* const models = fields.Find("models");
   if (models == nullptr) return fields.Missing("models", "a list of the loads, one for each model");
   if (!models->isArray() || models->empty() || models->size() > kMaxMixModels) {
-    return fields.Mistake("/models", *models, std::format("a list of 1 to {} loads", kMaxMixModels));
+    return fields.Mistake("/models", *models, Format("a list of 1 to {} loads", kMaxMixModels));
   }
   for (Json::ArrayIndex i = 0; i < models->size(); ++i) {
-    const std::string pointer = std::format("/models/{}", i);
+    const std::string pointer = Format("/models/{}", i);
     if ((*models)[i].isObject()) {
       run.models.push_back(ReadModel((*models)[i], pointer, mistakes));
     } else {
@@ -170,8 +170,8 @@ void ReadModels(JsonFields& fields, RunOptions& run, Mistakes& mistakes) {
   for (const ModelOptions& model : run.models) {
     const std::string& name = model.name.empty() ? model.model : model.name;
     if (!name.empty() && !names.insert(name).second) {
-      mistakes.push_back({"/models", std::format("{}'{}' is there already: a \"name\" of its own tells it apart",
-                                                 model.where, Excerpt(name))});
+      mistakes.push_back({"/models", Format("{}'{}' is there already: a \"name\" of its own tells it apart",
+                                            model.where, Excerpt(name))});
     }
   }
 }
@@ -196,9 +196,9 @@ Status ReadLoadSpec(const std::string& file, RunOptions& run) {
   ReadModels(fields, run, mistakes);
   fields.Finish();
   if (mistakes.empty()) return {};
-  std::string text = std::format("--spec '{}' has {}:", file, mistakes.size() == 1 ? "a mistake" : "mistakes");
+  std::string text = Format("--spec '{}' has {}:", file, mistakes.size() == 1 ? "a mistake" : "mistakes");
   for (std::size_t i = 0; i < std::min(mistakes.size(), kMostMistakes); ++i) text += "\n  " + mistakes[i].message;
-  if (mistakes.size() > kMostMistakes) text += std::format("\n  and {} more", mistakes.size() - kMostMistakes);
+  if (mistakes.size() > kMostMistakes) text += Format("\n  and {} more", mistakes.size() - kMostMistakes);
   return Fail(ErrorCode::kInvalidArgument, "{}", text);
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
-#include <format>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,13 +11,14 @@
 #include <unistd.h>
 
 #include "api/base/duration.h"
+#include "api/base/format.h"
 #include "server/cli/plain_table.h"
 
 namespace tandem::cli {
 namespace {
 
 std::string Time(std::chrono::nanoseconds t) {
-  return std::format("{:.{}f}", Ms(t), Ms(t) < 10 ? 2 : 1);
+  return Format("{:.{}f}", Ms(t), Ms(t) < 10 ? 2 : 1);
 }
 
 std::string Count(std::uint64_t count) {
@@ -37,11 +37,11 @@ void PrintModels(const loadgen::LoadReport& load) {
                      "in time", "late", "rejected", "failed"}};
   if (checked) rows[0].insert(rows[0].end(), {"checked", "wrong"});
   for (const loadgen::ModelReport& m : load.models) {
-    rows.push_back({m.name, std::format("{:.1f}", m.offered_rate), std::format("{:.1f}", m.achieved_rate),
+    rows.push_back({m.name, Format("{:.1f}", m.offered_rate), Format("{:.1f}", m.achieved_rate),
                     Time(m.latency.Percentile(50)), Time(m.latency.Percentile(90)), Time(m.latency.Percentile(99)),
-                    Time(m.latency.Percentile(99.9)), Time(m.latency.Max()),
-                    m.slo ? std::format("{:g}", Ms(*m.slo)) : "-", std::format("{:.2f} %", 100 * m.attainment),
-                    Count(m.counts.late), Count(m.counts.rejected), Count(m.counts.failed)});
+                    Time(m.latency.Percentile(99.9)), Time(m.latency.Max()), m.slo ? Format("{:g}", Ms(*m.slo)) : "-",
+                    Format("{:.2f} %", 100 * m.attainment), Count(m.counts.late), Count(m.counts.rejected),
+                    Count(m.counts.failed)});
     if (checked) rows.back().insert(rows.back().end(), {Count(m.checked), Count(m.wrong)});
   }
   std::printf("\n%s", PlainTable(rows).c_str());
@@ -57,8 +57,8 @@ void PrintServerView(const std::vector<loadgen::ServerView>& views) {
   if (views.empty()) return;
   TableRows seen = {{"as the server saw it", "requests", "queue ms", "compute ms", "in the server ms"}};
   for (const loadgen::ServerView& v : views) {
-    seen.push_back({v.model, Count(v.requests), std::format("{:.3f}", v.queue_ms), std::format("{:.3f}", v.compute_ms),
-                    std::format("{:.3f}", v.total_ms)});
+    seen.push_back({v.model, Count(v.requests), Format("{:.3f}", v.queue_ms), Format("{:.3f}", v.compute_ms),
+                    Format("{:.3f}", v.total_ms)});
   }
   std::printf("\n%s", PlainTable(seen).c_str());
 }
@@ -69,7 +69,7 @@ void PrintTraining(const loadgen::TrainingSeries& training) {
   for (const loadgen::TrainingSeries::Job& job : training.Jobs()) {
     double held = 0;
     for (const auto& [reason, seconds] : job.held_s) held += seconds;
-    rows.push_back({"job " + job.job, std::format("{:.0f}", job.iterations), std::format("{:.1f}", held)});
+    rows.push_back({"job " + job.job, Format("{:.0f}", job.iterations), Format("{:.1f}", held)});
   }
   std::printf("\n%s", PlainTable(rows).c_str());
 }
@@ -91,12 +91,12 @@ void LoadgenView::Update(const loadgen::LoadProgress& progress, std::optional<do
   }
   const double in_time =
       counts.total() == 0 ? 100 : 100.0 * static_cast<double>(counts.ok) / static_cast<double>(counts.total());
-  std::string line = std::format(
+  std::string line = Format(
       "{:6.1f} of {:.0f} s  {:7.1f}/s  p50 {} ms  p99 {} ms  in time {:.1f} %  late {}  rejected {}  failed {}  under "
       "way {}",
       Ms(progress.elapsed) / 1e3, Ms(progress.planned) / 1e3, rate, Time(p50), Time(p99), in_time, counts.late,
       counts.rejected, counts.failed, progress.outstanding);
-  if (held) line += std::format("  held {:.0f} %", 100 * *held);
+  if (held) line += Format("  held {:.0f} %", 100 * *held);
   if (terminal_) line.resize(std::min(line.size(), Columns() - 1));
   std::printf(terminal_ ? "\r\033[K%s" : "%s\n", line.c_str());
   std::fflush(stdout);

@@ -1,12 +1,12 @@
 #include <algorithm>
 #include <cstdio>
-#include <format>
 #include <functional>
 #include <memory>
 #include <string>
 
 #include <json/value.h>
 
+#include "api/base/format.h"
 #include "loadgen/target.h"
 #include "server/cli/api_client.h"
 #include "server/cli/command.h"
@@ -73,7 +73,7 @@ std::string TensorLines(const char* title, const Json::Value& tensors) {
   for (const Json::Value& tensor : tensors) {
     std::string shape;
     for (const Json::Value& dim : tensor["shape"]) shape += (shape.empty() ? "" : ",") + dim.asString();
-    lines += std::format("  {:<24} {:<6} [{}]\n", tensor["name"].asString(), tensor["datatype"].asString(), shape);
+    lines += Format("  {:<24} {:<6} [{}]\n", tensor["name"].asString(), tensor["datatype"].asString(), shape);
   }
   return lines;
 }
@@ -101,7 +101,7 @@ Status Show(ApiClient& client, const ModelsOptions& options) {
   for (const Json::Value& version : metadata["versions"])
     versions += (versions.empty() ? "" : ", ") + version.asString();
   const std::string head =
-      std::format("{} ({}), versions: {}\n", metadata["name"].asString(), metadata["platform"].asString(), versions);
+      Format("{} ({}), versions: {}\n", metadata["name"].asString(), metadata["platform"].asString(), versions);
   std::fputs((head + TensorLines("inputs", metadata["inputs"]) + TensorLines("outputs", metadata["outputs"])).c_str(),
              stdout);
   return {};

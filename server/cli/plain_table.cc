@@ -1,7 +1,8 @@
 #include "server/cli/plain_table.h"
 
 #include <algorithm>
-#include <format>
+
+#include "api/base/format.h"
 
 namespace tandem::cli {
 
@@ -13,7 +14,7 @@ std::string PlainTable(const TableRows& rows) {
   std::string text;
   for (const auto& row : rows) {
     for (std::size_t i = 0; i < row.size(); ++i) {
-      text += i == 0 ? std::format("{:<{}}", row[i], widths[i]) : std::format("  {:>{}}", row[i], widths[i]);
+      text += i == 0 ? Format("{:<{}}", row[i], widths[i]) : Format("  {:>{}}", row[i], widths[i]);
     }
     text += '\n';
   }

@@ -1,6 +1,5 @@
 #include <cstdint>
 #include <cstdio>
-#include <format>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -9,6 +8,7 @@
 
 #include <signal.h>
 
+#include "api/base/format.h"
 #include "api/wire/json_text.h"
 #include "loadgen/target.h"
 #include "server/cli/api_client.h"
@@ -44,7 +44,7 @@ struct TrainOptions {
 using Action = std::function<Result<int>(ApiClient&, const TrainOptions&)>;
 
 std::string PathOf(const TrainOptions& options, const char* what = "") {
-  return std::format("/v2/train/jobs/{}{}", options.job, what);
+  return Format("/v2/train/jobs/{}{}", options.job, what);
 }
 
 void Print(const std::string& text) {
@@ -63,10 +63,10 @@ Result<int> Show(const Json::Value& answer, bool json, Result<std::string> (*for
 }
 
 Result<int> List(ApiClient& client, const TrainOptions& options) {
-  std::string path = std::format("/v2/train/jobs?limit={}", options.limit);
+  std::string path = Format("/v2/train/jobs?limit={}", options.limit);
   if (!options.states.empty()) path += "&state=" + loadgen::PathSegment(options.states);
   if (!options.owner.empty()) path += "&owner=" + loadgen::PathSegment(options.owner);
-  if (options.before > 0) path += std::format("&before={}", options.before);
+  if (options.before > 0) path += Format("&before={}", options.before);
   TANDEM_ASSIGN(const Json::Value page, client.Get(path));
   TANDEM_ASSIGN(const int done, Show(page, options.json, JobTable));
   if (!options.json && page["next"].isString()) {
@@ -96,10 +96,10 @@ Result<int> Metrics(ApiClient& client, const TrainOptions& options) {
 // What became of the job, in a sentence.
 std::string AfterControl(const std::string& what, const JobView& job) {
   if (what == "publish") {
-    return std::format("job {} is published as version {} of {}", job.id, job.published_version, job.model);
+    return Format("job {} is published as version {} of {}", job.id, job.published_version, job.model);
   }
-  if (what == "rollback") return std::format("job {} is rolled back; {} is served as before", job.id, job.model);
-  return std::format("job {} is {}", job.id, job.state);
+  if (what == "rollback") return Format("job {} is rolled back; {} is served as before", job.id, job.model);
+  return Format("job {} is {}", job.id, job.state);
 }
 
 Action Control(const char* what) {
@@ -113,12 +113,12 @@ Action Control(const char* what) {
 
 Result<int> Delete(ApiClient& client, const TrainOptions& options) {
   TANDEM_ASSIGN(const Json::Value answer, client.Delete(PathOf(options)));
-  Print(options.json ? PrettyJson(answer) + "\n" : std::format("job {} is deleted\n", options.job));
+  Print(options.json ? PrettyJson(answer) + "\n" : Format("job {} is deleted\n", options.job));
   return kDone;
 }
 
 Result<int> Fetch(ApiClient& client, const TrainOptions& options) {
-  const std::string file = options.output.empty() ? std::format("job-{}.onnx", options.job) : options.output;
+  const std::string file = options.output.empty() ? Format("job-{}.onnx", options.job) : options.output;
   TANDEM_ASSIGN(const std::uint64_t bytes, FetchModel(client, options.job, file));
   // Standard output may be where the model went.
   std::fprintf(stderr, "%s: the trained model of job %lld, %llu bytes\n", file.c_str(),
@@ -259,7 +259,7 @@ void AddFollowers(CLI::App& train, int& exit_code) {
 
 void AddControls(CLI::App& train, int& exit_code) {
   const auto add = [&](const char* name, const char* help, Action action) {
-    const std::string examples = std::format("  tandem train {} 7\n  tandem train {} 7 --json", name, name);
+    const std::string examples = Format("  tandem train {} 7\n  tandem train {} 7 --json", name, name);
     AddJsonFlag(Add(train, exit_code, name, help, examples.c_str(), Names::kJob, std::move(action)),
                 "Print the job as JSON");
   };

@@ -3,13 +3,14 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <format>
 #include <fstream>
 #include <string>
 #include <string_view>
 #include <system_error>
 
 #include <unistd.h>
+
+#include "api/base/format.h"
 
 namespace tandem::cli {
 namespace {
@@ -45,7 +46,7 @@ Result<std::uint64_t> FetchModel(ApiClient& client, std::int64_t job, const fs::
   const fs::file_type type = fs::status(file, ec).type();
   if (type == fs::file_type::directory) return CannotWrite(file, std::strerror(EISDIR));
   const bool in_place = type != fs::file_type::regular && type != fs::file_type::not_found;
-  const fs::path target = in_place ? file : fs::path(std::format("{}.{}", file.string(), ::getpid()));
+  const fs::path target = in_place ? file : fs::path(Format("{}.{}", file.string(), ::getpid()));
   Aside aside(in_place ? fs::path() : target);
   std::ofstream out(target, std::ios::binary);
   if (!out) return CannotWrite(file, std::strerror(errno));
@@ -54,7 +55,7 @@ Result<std::uint64_t> FetchModel(ApiClient& client, std::int64_t job, const fs::
     size += piece.size();
     return static_cast<bool>(out.write(piece.data(), static_cast<std::streamsize>(piece.size())));
   };
-  TANDEM_TRY(client.Listen(std::format("/v2/train/jobs/{}/model", job),
+  TANDEM_TRY(client.Listen(Format("/v2/train/jobs/{}/model", job),
                            {.headers = {}, .max_silence = kMaxSilence, .on_piece = take}));
   errno = 0;
   if (out) out.close();

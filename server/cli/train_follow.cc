@@ -2,13 +2,13 @@
 
 #include <chrono>
 #include <cstdio>
-#include <format>
 #include <functional>
 #include <string>
 #include <string_view>
 #include <thread>
 
 #include "api/base/clock.h"
+#include "api/base/format.h"
 #include "api/wire/json_document.h"
 #include "server/cli/sse_reader.h"
 #include "server/cli/train_progress.h"
@@ -29,7 +29,7 @@ bool Print(std::string_view text) {
 }
 
 Result<bool> HasEnded(ApiClient& client, std::int64_t job) {
-  TANDEM_ASSIGN(const Json::Value json, client.Get(std::format("/v2/train/jobs/{}", job)));
+  TANDEM_ASSIGN(const Json::Value json, client.Get(Format("/v2/train/jobs/{}", job)));
   TANDEM_ASSIGN(const JobView view, ReadJobView(json));
   return view.has_ended();
 }
@@ -56,7 +56,7 @@ Status PrintLog(ApiClient& client, std::int64_t job, bool follow) {
   std::uint64_t offset = 0;
   Patience patience;
   const auto listen = [&] {
-    return client.Listen(std::format("/v2/train/jobs/{}/logs?offset={}&follow={}", job, offset, follow),
+    return client.Listen(Format("/v2/train/jobs/{}/logs?offset={}&follow={}", job, offset, follow),
                          {.headers = {}, .on_piece = [&](std::string_view piece) {
                             patience.Heard();
                             offset += piece.size();
@@ -68,7 +68,7 @@ Status PrintLog(ApiClient& client, std::int64_t job, bool follow) {
 }
 
 Status PrintEvents(ApiClient& client, const EventsWanted& wanted) {
-  const std::string path = wanted.job ? std::format("/v2/train/jobs/{}/events", *wanted.job) : "/v2/train/events";
+  const std::string path = wanted.job ? Format("/v2/train/jobs/{}/events", *wanted.job) : "/v2/train/events";
   std::string last_id;
   Patience patience;
   const auto listen = [&]() -> Status {
@@ -97,7 +97,7 @@ Status PrintEvents(ApiClient& client, const EventsWanted& wanted) {
     };
     Listening listening{.headers = {}, .max_silence = kMaxSilenceOfEvents, .on_piece = hear};
     if (!last_id.empty()) listening.headers.emplace_back("Last-Event-ID", last_id);
-    TANDEM_TRY(client.Listen(std::format("{}?follow={}", path, wanted.follow), listening));
+    TANDEM_TRY(client.Listen(Format("{}?follow={}", path, wanted.follow), listening));
     return understood;
   };
   if (!wanted.follow) return listen();

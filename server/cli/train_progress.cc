@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <format>
 #include <string_view>
 
+#include "api/base/format.h"
 #include "api/wire/json_text.h"
 
 namespace tandem::cli {
@@ -37,14 +37,14 @@ std::string Bar(double share, std::size_t columns) {
 
 std::string MetricText(const JobView& job) {
   if (job.metric_name.empty() || !job.metric) return "";
-  std::string text = std::format("  {} {:.4f}", job.metric_name, *job.metric);
-  if (job.best && *job.best != *job.metric) text += std::format(" (best {:.4f})", *job.best);
+  std::string text = Format("  {} {:.4f}", job.metric_name, *job.metric);
+  if (job.best && *job.best != *job.metric) text += Format(" (best {:.4f})", *job.best);
   return text;
 }
 
 std::string StepsText(const JobView& job) {
-  if (job.total_steps <= 0) return std::format("step {}", job.step);
-  return std::format("{}/{}", job.step, job.total_steps);
+  if (job.total_steps <= 0) return Format("step {}", job.step);
+  return Format("{}/{}", job.step, job.total_steps);
 }
 
 }  // namespace
@@ -104,21 +104,21 @@ std::optional<double> StepRate::PerSecond() const {
 
 std::string DurationText(std::chrono::seconds duration) {
   const auto seconds = std::max<std::int64_t>(0, duration.count());
-  if (seconds < 60) return std::format("{} s", seconds);
-  if (seconds < 3600) return std::format("{} m {} s", seconds / 60, seconds % 60);
-  if (seconds < 86400) return std::format("{} h {} m", seconds / 3600, seconds % 3600 / 60);
-  return std::format("{} d {} h", seconds / 86400, seconds % 86400 / 3600);
+  if (seconds < 60) return Format("{} s", seconds);
+  if (seconds < 3600) return Format("{} m {} s", seconds / 60, seconds % 60);
+  if (seconds < 86400) return Format("{} h {} m", seconds / 3600, seconds % 3600 / 60);
+  return Format("{} d {} h", seconds / 86400, seconds % 86400 / 3600);
 }
 
 std::string ProgressLine(const JobView& job, std::optional<double> steps_per_second, std::size_t columns) {
-  const std::string head = std::format("job {}  {}  ", job.id, job.state);
+  const std::string head = Format("job {}  {}  ", job.id, job.state);
   const std::string steps = StepsText(job);
-  std::string epoch = job.epoch > 0 ? std::format("  epoch {}", job.epoch) : "";
+  std::string epoch = job.epoch > 0 ? Format("  epoch {}", job.epoch) : "";
   std::string tail;
-  if (job.loss) tail += std::format("  loss {:.4f}", *job.loss);
+  if (job.loss) tail += Format("  loss {:.4f}", *job.loss);
   tail += MetricText(job);
   if (steps_per_second) {
-    tail += std::format("  {:.{}f} steps/s", *steps_per_second, *steps_per_second < 100 ? 1 : 0);
+    tail += Format("  {:.{}f} steps/s", *steps_per_second, *steps_per_second < 100 ? 1 : 0);
     const double left = static_cast<double>(job.total_steps - job.step) / *steps_per_second;
     // What is further away than that nobody can know.
     if (job.total_steps > 0 && left < 1e9) {
@@ -145,11 +145,11 @@ std::string ProgressLine(const JobView& job, std::optional<double> steps_per_sec
 }
 
 std::string EndLine(const JobView& job) {
-  std::string line = std::format("job {} {}  {}", job.id, job.state, StepsText(job));
-  if (job.loss) line += std::format("  loss {:.4f}", *job.loss);
+  std::string line = Format("job {} {}  {}", job.id, job.state, StepsText(job));
+  if (job.loss) line += Format("  loss {:.4f}", *job.loss);
   line += MetricText(job);
   if (!job.published_version.empty()) {
-    line += std::format("  published as version {} of {}", job.published_version, job.model);
+    line += Format("  published as version {} of {}", job.published_version, job.model);
   }
   if (!job.reason.empty()) line += "\n" + PrintableLines(job.reason);
   return line;

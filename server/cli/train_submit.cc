@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <format>
 #include <memory>
 #include <optional>
 #include <utility>
 
 #include <signal.h>
 
+#include "api/base/format.h"
 #include "api/wire/json_document.h"
 #include "server/cli/command.h"
 #include "server/cli/interruption.h"
@@ -47,7 +47,7 @@ Status CheckUsage(const SubmitOptions& options) {
 
 // Prints the job as it is now.
 Status ShowAsJson(ApiClient& client, std::int64_t id) {
-  TANDEM_ASSIGN(const Json::Value job, client.Get(std::format("{}/{}", kJobs, id)));
+  TANDEM_ASSIGN(const Json::Value job, client.Get(Format("{}/{}", kJobs, id)));
   std::puts(PrettyJson(job).c_str());
   return {};
 }

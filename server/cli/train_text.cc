@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <format>
 #include <optional>
 #include <utility>
 
+#include "api/base/format.h"
 #include "api/wire/json_document.h"
 #include "api/wire/json_text.h"
 #include "server/cli/plain_table.h"
@@ -19,7 +19,7 @@ std::unexpected<Error> NotUnderstood(const char* what) {
 }
 
 std::string NumberText(const std::optional<double>& number) {
-  return number ? std::format("{:.4g}", *number) : "-";
+  return number ? Format("{:.4g}", *number) : "-";
 }
 
 std::string OrDash(std::string text) {
@@ -28,20 +28,20 @@ std::string OrDash(std::string text) {
 
 std::string StepCell(const JobView& job) {
   if (job.total_steps <= 0) return std::to_string(job.step);
-  return std::format("{}/{}", job.step, job.total_steps);
+  return Format("{}/{}", job.step, job.total_steps);
 }
 
 std::string MetricCell(const JobView& job) {
   if (job.metric_name.empty()) return "-";
-  return std::format("{} {}", job.metric_name, NumberText(job.metric));
+  return Format("{} {}", job.metric_name, NumberText(job.metric));
 }
 
 std::string BytesText(double bytes) {
   for (const char* unit : {"B", "KiB", "MiB"}) {
-    if (bytes < 1024) return std::format("{:.{}f} {}", bytes, *unit == 'B' ? 0 : 1, unit);
+    if (bytes < 1024) return Format("{:.{}f} {}", bytes, *unit == 'B' ? 0 : 1, unit);
     bytes /= 1024;
   }
-  return std::format("{:.1f} GiB", bytes);
+  return Format("{:.1f} GiB", bytes);
 }
 
 struct Point {
@@ -82,7 +82,7 @@ std::string ProblemLines(const std::vector<JsonMistake>& problems) {
     const std::string message = PrintableLines(problem.message);
     // Most messages begin with the place.
     const bool names_place = problem.pointer.empty() || message.starts_with(problem.pointer);
-    lines += names_place ? std::format("  {}\n", message) : std::format("  {}: {}\n", problem.pointer, message);
+    lines += names_place ? Format("  {}\n", message) : Format("  {}: {}\n", problem.pointer, message);
   }
   return lines;
 }
@@ -102,18 +102,18 @@ Result<std::string> JobTable(const Json::Value& page) {
 
 Result<std::string> JobText(const Json::Value& json) {
   TANDEM_ASSIGN(const JobView job, ReadJobView(json));
-  std::string text = std::format("job {} ({}): {}\n", job.id, job.name, job.state);
+  std::string text = Format("job {} ({}): {}\n", job.id, job.name, job.state);
   const auto fact = [&text](const char* name, const std::string& value) {
-    if (!value.empty()) text += std::format("  {:<12} {}\n", name, value);
+    if (!value.empty()) text += Format("  {:<12} {}\n", name, value);
   };
   fact("reason", PrintableLines(job.reason));
   fact("owner", job.owner);
-  fact("model", job.model_version.empty() ? job.model : std::format("{} version {}", job.model, job.model_version));
-  fact("step", StepCell(job) + (job.epoch > 0 ? std::format(" (epoch {})", job.epoch) : ""));
+  fact("model", job.model_version.empty() ? job.model : Format("{} version {}", job.model, job.model_version));
+  fact("step", StepCell(job) + (job.epoch > 0 ? Format(" (epoch {})", job.epoch) : ""));
   if (job.loss) fact("loss", NumberText(job.loss));
   if (job.metric) {
     fact(job.metric_name.c_str(),
-         NumberText(job.metric) + (job.best ? std::format(" (best {})", NumberText(job.best)) : ""));
+         NumberText(job.metric) + (job.best ? Format(" (best {})", NumberText(job.best)) : ""));
   }
   fact("published", job.published_version.empty() ? "" : "as version " + job.published_version);
   fact("attempts", std::to_string(job.attempts));
@@ -144,7 +144,7 @@ Result<std::string> SeriesTable(const Json::Value& answer) {
     TANDEM_ASSIGN(const std::vector<Point> points, PointsOf(answer[name]));
     if (points.empty()) continue;
     const auto [least, most] = std::ranges::minmax(points, {}, &Point::value);
-    rows.push_back({name, std::to_string(points.size()), std::format("{:.0f}", points.back().step),
+    rows.push_back({name, std::to_string(points.size()), Format("{:.0f}", points.back().step),
                     NumberText(points.front().value), NumberText(points.back().value), NumberText(least.value),
                     NumberText(most.value)});
   }
@@ -171,12 +171,12 @@ Result<std::string> SeriesPlot(const Json::Value& answer, const std::string& nam
   std::string text = name + "\n";
   for (int row = 0; row < rows; ++row) {
     const std::string label = row == 0 ? NumberText(most.value) : row == rows - 1 ? NumberText(least.value) : "";
-    text += std::format("{:>10} |{}\n", label, lines[static_cast<std::size_t>(row)]);
+    text += Format("{:>10} |{}\n", label, lines[static_cast<std::size_t>(row)]);
   }
-  const std::string from = std::format("{:.0f}", first.step);
-  text += std::format("{:>10} +{}\n", "", std::string(static_cast<std::size_t>(columns), '-'));
-  text += std::format("{:>10}  {}{:>{}}\n", "step", from, std::format("{:.0f}", last.step),
-                      std::max(1, columns - static_cast<int>(from.size())));
+  const std::string from = Format("{:.0f}", first.step);
+  text += Format("{:>10} +{}\n", "", std::string(static_cast<std::size_t>(columns), '-'));
+  text += Format("{:>10}  {}{:>{}}\n", "step", from, Format("{:.0f}", last.step),
+                 std::max(1, columns - static_cast<int>(from.size())));
   return text;
 }
 
@@ -190,8 +190,8 @@ Result<Json::Value> EventJson(const ServerSentEvent& event) {
 
 Result<std::string> EventLine(const ServerSentEvent& event) {
   TANDEM_ASSIGN(const Json::Value json, EventJson(event));
-  return std::format("{}  job {}  {}  {}", json["time"].asString(), JsonLine(json["job"]), event.kind,
-                     BodyText(event.kind, json["body"]));
+  return Format("{}  job {}  {}  {}", json["time"].asString(), JsonLine(json["job"]), event.kind,
+                BodyText(event.kind, json["body"]));
 }
 
 }  // namespace tandem::cli

@@ -1,7 +1,6 @@
 #include "server/cli/train_watch.h"
 
 #include <cstdio>
-#include <format>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -10,6 +9,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "api/base/format.h"
 #include "api/wire/json_document.h"
 #include "server/cli/command.h"
 #include "server/cli/sse_reader.h"
@@ -95,7 +95,7 @@ Result<std::optional<std::string>> PublishOutcome(ApiClient& client, const JobVi
     }
     return true;
   };
-  TANDEM_TRY(client.Listen(std::format("/v2/train/jobs/{}/events?follow=false", job.id),
+  TANDEM_TRY(client.Listen(Format("/v2/train/jobs/{}/events?follow=false", job.id),
                            {.headers = {}, .max_silence = seconds(60), .on_piece = hear}));
   TANDEM_TRY(understood);
   return outcome;
@@ -107,7 +107,7 @@ Result<int> WatchJob(ApiClient& client, std::int64_t id, bool quiet, const Inter
   Patience patience;
   std::optional<MonotonicTime> succeeded_at;
   do {
-    const auto answer = client.Get(std::format("/v2/train/jobs/{}", id));
+    const auto answer = client.Get(Format("/v2/train/jobs/{}", id));
     if (!answer) {
       if (patience.Bears(answer.error(), clock.Now())) continue;
       view.EndLine();

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <format>
 
+#include "api/base/format.h"
 #include "server/http/head_reader.h"
 #include "server/http/text.h"
 
@@ -18,7 +19,7 @@ constexpr std::size_t kBytesPerChunk = 16;
 
 template <typename... Args>
 std::unexpected<ParseError> Refuse(int status, std::format_string<Args...> text, Args&&... args) {
-  return std::unexpected(ParseError{status, std::format(text, std::forward<Args>(args)...)});
+  return std::unexpected(ParseError{status, Format(text, std::forward<Args>(args)...)});
 }
 
 }  // namespace

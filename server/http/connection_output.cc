@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <format>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -10,6 +9,7 @@
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
 
+#include "api/base/format.h"
 #include "server/http/connection.h"
 #include "server/http/exchange.h"
 #include "server/http/shard.h"
@@ -178,7 +178,7 @@ void Connection::WriteStream(std::string_view data) {
   Guarded([&] {
     std::string text;
     text.reserve(data.size() + 24);
-    if (delivery_.minor_version == 1) std::format_to(std::back_inserter(text), "{:x}\r\n", data.size());
+    if (delivery_.minor_version == 1) AppendFormat(text, "{:x}\r\n", data.size());
     text += data;
     if (delivery_.minor_version == 1) text += "\r\n";
     Queue(std::move(text));

@@ -4,6 +4,7 @@
 #include <array>
 #include <format>
 
+#include "api/base/format.h"
 #include "server/http/text.h"
 
 namespace tandem::http {
@@ -11,7 +12,7 @@ namespace {
 
 template <typename... Args>
 std::unexpected<ParseError> Refuse(int status, std::format_string<Args...> text, Args&&... args) {
-  return std::unexpected(ParseError{status, std::format(text, std::forward<Args>(args)...)});
+  return std::unexpected(ParseError{status, Format(text, std::forward<Args>(args)...)});
 }
 
 bool IsToken(std::string_view text) {
@@ -86,8 +87,8 @@ std::expected<bool, ParseError> HeadReader::Feed(std::string_view in, std::size_
 }
 
 ParseError HeadReader::TooLong() const {
-  if (!in_fields_) return {414, std::format("the request line is longer than {} bytes", limits_.max_request_line)};
-  return {431, std::format("the header fields are longer than {} bytes", limits_.max_header_bytes)};
+  if (!in_fields_) return {414, Format("the request line is longer than {} bytes", limits_.max_request_line)};
+  return {431, Format("the header fields are longer than {} bytes", limits_.max_header_bytes)};
 }
 
 HeadReader::Outcome HeadReader::OnRequestLine(std::string_view line) {

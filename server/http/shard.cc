@@ -1,7 +1,6 @@
 #include "server/http/shard.h"
 
 #include <chrono>
-#include <format>
 #include <new>
 #include <utility>
 
@@ -9,6 +8,8 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <trantor/net/EventLoop.h>
+
+#include "api/base/format.h"
 
 namespace tandem::http {
 
@@ -51,7 +52,7 @@ void Shard::Remove(Connection& connection) {
 
 void Shard::Tick() {
   const auto wall = std::chrono::floor<std::chrono::seconds>(core_.options.clock->WallNow());
-  date_ = std::format("{:%a, %d %b %Y %H:%M:%S} GMT", wall);
+  date_ = Format("{:%a, %d %b %Y %H:%M:%S} GMT", wall);
   const MonotonicTime now = Now();
   for (auto it = connections_.begin(); it != connections_.end();) {
     Connection& connection = **it++;

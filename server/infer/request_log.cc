@@ -1,9 +1,10 @@
 #include "server/infer/request_log.h"
 
 #include <chrono>
-#include <format>
 #include <optional>
 #include <string>
+
+#include "api/base/format.h"
 
 namespace tandem {
 namespace {
@@ -24,7 +25,7 @@ void RequestLog::WriteLine(LogLevel level, const InferRequest& request, std::str
   if (level == LogLevel::kError) left_out = errors_.Allow(now);
   if (!left_out) return;
   const std::string made_id =
-      request.id.empty() ? std::format("r-{}", next_id_.fetch_add(1, std::memory_order_relaxed)) : std::string();
+      request.id.empty() ? Format("r-{}", next_id_.fetch_add(1, std::memory_order_relaxed)) : std::string();
   const std::string_view id = std::string_view(request.id.empty() ? made_id : request.id).substr(0, kLongestName);
   const std::string_view model = std::string_view(request.model).substr(0, kLongestName);
   const std::string total = Micros(now - request.arrival);

@@ -2,7 +2,8 @@
 
 #include <array>
 #include <cstdint>
-#include <format>
+
+#include "api/base/format.h"
 
 namespace tandem::jobs {
 namespace {
@@ -113,8 +114,7 @@ Status Migrate(Database& database, std::span<const std::string> migrations) {
   for (std::int64_t next = version; next < newest; ++next) {
     TANDEM_TRY(database.RunScript(migrations[static_cast<std::size_t>(next)]));
   }
-  TANDEM_TRY(
-      database.RunScript(std::format("PRAGMA application_id={}; PRAGMA user_version={}", kApplicationId, newest)));
+  TANDEM_TRY(database.RunScript(Format("PRAGMA application_id={}; PRAGMA user_version={}", kApplicationId, newest)));
   return transaction.Commit();
 }
 

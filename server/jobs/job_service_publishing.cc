@@ -1,12 +1,12 @@
 // The part of JobService that publishes: asks come and end on the jobs thread, the work is done on the publish thread.
 
 #include <algorithm>
-#include <format>
 #include <iterator>
 #include <ranges>
 #include <utility>
 #include <vector>
 
+#include "api/base/format.h"
 #include "api/wire/json_text.h"
 #include "api/wire/training_job_json.h"
 #include "server/jobs/job_folder.h"
@@ -79,7 +79,7 @@ Result<JobRecord> JobService::EndPublishing(JobId id, const Result<PublishOutcom
     const Error& why = outcome.error();
     if (why.code == ErrorCode::kUnavailable || why.code == ErrorCode::kNotFound) {
       // So is what the model was not loaded for.
-      TANDEM_TRY(store_->AddEvent(id, "publish_failed", std::format(R"({{"why":{}}})", JsonString(why.message))));
+      TANDEM_TRY(store_->AddEvent(id, "publish_failed", Format(R"({{"why":{}}})", JsonString(why.message))));
     } else {
       TANDEM_TRY(store_->GiveUpPublishing(id, "publish_failed", why.message));
     }

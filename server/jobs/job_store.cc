@@ -2,11 +2,11 @@
 
 #include <array>
 #include <chrono>
-#include <format>
 #include <utility>
 
 #include <openssl/evp.h>
 
+#include "api/base/format.h"
 #include "api/wire/json_text.h"
 #include "server/jobs/job_schema.h"
 
@@ -61,18 +61,18 @@ Result<std::string> Sha256(std::string_view text) {
     return Fail(ErrorCode::kInternal, "OpenSSL has no SHA-256");
   }
   std::string hex;
-  for (unsigned i = 0; i < length; ++i) hex += std::format("{:02x}", digest[i]);
+  for (unsigned i = 0; i < length; ++i) hex += Format("{:02x}", digest[i]);
   return hex;
 }
 
 Error NoSuchJob(JobId id) {
-  return {ErrorCode::kNotFound, std::format("there is no job {}", id)};
+  return {ErrorCode::kNotFound, Format("there is no job {}", id)};
 }
 
 std::string StateEvent(std::optional<JobState> from, JobState to, std::string_view action, std::string_view reason) {
   std::string body = "{";
-  if (from) body += std::format("\"from\":\"{}\",", JobStateName(*from));
-  body += std::format("\"to\":\"{}\",\"action\":\"{}\"", JobStateName(to), action);
+  if (from) body += Format("\"from\":\"{}\",", JobStateName(*from));
+  body += Format("\"to\":\"{}\",\"action\":\"{}\"", JobStateName(to), action);
   if (!reason.empty()) body += ",\"reason\":" + JsonString(reason);
   return body + "}";
 }
@@ -95,7 +95,7 @@ std::int64_t JobStore::Now() const {
 }
 
 Result<JobRecord> JobStore::Read(JobId id) const {
-  TANDEM_ASSIGN(Statement row, database_->Prepare(std::format("{}WHERE id = ?", kSelect)));
+  TANDEM_ASSIGN(Statement row, database_->Prepare(Format("{}WHERE id = ?", kSelect)));
   row.Bind(id);
   TANDEM_ASSIGN(const bool found, row.Step());
   if (!found) return std::unexpected(NoSuchJob(id));
@@ -164,7 +164,7 @@ Result<JobPage> JobStore::List(const JobQuery& query) const {
   if (query.limit < 1 || query.limit > JobQuery::kMaxPage) {
     return Invalid("limit is {}; it must be from 1 to {}", query.limit, JobQuery::kMaxPage);
   }
-  std::string sql = std::format("{}WHERE 1", kSelect);
+  std::string sql = Format("{}WHERE 1", kSelect);
   if (query.before > 0) sql += " AND id < ?";
   if (query.owner) sql += " AND owner = ?";
   if (query.publish_due) sql += " AND publish_due";
@@ -254,9 +254,9 @@ Status JobStore::SetPublishedVersion(JobId id, const std::string& version, const
   TANDEM_TRY(database_->Execute("UPDATE jobs SET published_version = ?, publish_due = 0 WHERE id = ?", version, id));
   const bool rolled_back = version.empty();
   const std::string noted = note.empty() ? "" : ",\"note\":" + JsonString(note);
-  TANDEM_TRY(InsertEvent(
-      id, rolled_back ? "rolled_back" : "published",
-      std::format("{{\"version\":{}{}}}", JsonString(rolled_back ? before.published_version : version), noted)));
+  TANDEM_TRY(
+      InsertEvent(id, rolled_back ? "rolled_back" : "published",
+                  Format("{{\"version\":{}{}}}", JsonString(rolled_back ? before.published_version : version), noted)));
   return transaction.Commit();
 }
 
@@ -265,7 +265,7 @@ Status JobStore::GiveUpPublishing(JobId id, std::string_view kind, std::string_v
   TANDEM_ASSIGN(SqlTransaction transaction, SqlTransaction::Begin(*database_, /*durable=*/true));
   TANDEM_TRY(CheckExists(id));
   TANDEM_TRY(database_->Execute("UPDATE jobs SET publish_due = 0 WHERE id = ?", id));
-  TANDEM_TRY(InsertEvent(id, kind, std::format("{{\"why\":{}}}", JsonString(why))));
+  TANDEM_TRY(InsertEvent(id, kind, Format("{{\"why\":{}}}", JsonString(why))));
   return transaction.Commit();
 }
 

@@ -1,7 +1,6 @@
 #include "server/jobs/memory_group.h"
 
 #include <cerrno>
-#include <format>
 #include <fstream>
 #include <ranges>
 
@@ -10,6 +9,7 @@
 #include <unistd.h>
 
 #include "api/base/errno_text.h"
+#include "api/base/format.h"
 
 namespace tandem::jobs {
 namespace {
@@ -126,7 +126,7 @@ Status MemoryGroup::Check(const fs::path& parent) {
   } else if (!HasFile(parent / "memory.limit_in_bytes")) {
     return Fail(ErrorCode::kUnavailable, "'{}' is no control group with a memory controller", parent.string());
   }
-  TANDEM_ASSIGN(const auto trial, Make(parent, std::format("tandem-trial-{}", ::getpid()), std::uint64_t{1} << 30));
+  TANDEM_ASSIGN(const auto trial, Make(parent, Format("tandem-trial-{}", ::getpid()), std::uint64_t{1} << 30));
   return {};
 }
 

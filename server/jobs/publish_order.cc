@@ -1,7 +1,6 @@
 #include "server/jobs/publish_order.h"
 
-#include <format>
-
+#include "api/base/format.h"
 #include "server/jobs/job_folder.h"
 #include "server/jobs/measure_model.h"
 
@@ -26,8 +25,8 @@ Result<std::string> WhyNotBetter(const PublishOrder& order, const PublishParts& 
   TANDEM_ASSIGN(const double served, MeasureServed(order, parts, folder));
   const bool accuracy = HasAccuracy(order.job.loss.kind);
   if (accuracy ? *best > served : *best < served) return std::string();
-  return std::format("its best {} is {:.6g}, which is no better than the {:.6g} of the model that is served",
-                     accuracy ? "accuracy" : "evaluation loss", *best, served);
+  return Format("its best {} is {:.6g}, which is no better than the {:.6g} of the model that is served",
+                accuracy ? "accuracy" : "evaluation loss", *best, served);
 }
 
 }  // namespace

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <format>
 #include <fstream>
 #include <system_error>
 
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "api/base/format.h"
 #include "api/wire/proto/model_config.pb.h"
 #include "server/jobs/succession_check.h"
 
@@ -31,7 +31,7 @@ std::string WhyNot(const repository::ModelRepository& repository, const std::str
 
 // The folder of a version while it comes or goes; the repository passes it over.
 fs::path Aside(const fs::path& folder) {
-  return folder.parent_path() / std::format(".{}.partial", folder.filename().string());
+  return folder.parent_path() / Format(".{}.partial", folder.filename().string());
 }
 
 // Has a file or a folder written to the disk.

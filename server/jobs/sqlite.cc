@@ -1,12 +1,13 @@
 #include "server/jobs/sqlite.h"
 
 #include <cerrno>
-#include <format>
 #include <system_error>
 
 #include <fcntl.h>
 #include <sqlite3.h>
 #include <unistd.h>
+
+#include "api/base/format.h"
 
 namespace tandem::jobs {
 namespace {
@@ -20,9 +21,9 @@ std::string Reason(sqlite3* db, int code) {
 
 Error Damaged(const std::string& file, std::string_view reason) {
   return {ErrorCode::kInternal,
-          std::format("the job database '{0}' is damaged or no database ({1}); put a copy from before in its place, or "
-                      "move '{0}' away together with '{0}-wal' and '{0}-shm' to begin with no jobs",
-                      file, reason)};
+          Format("the job database '{0}' is damaged or no database ({1}); put a copy from before in its place, or "
+                 "move '{0}' away together with '{0}-wal' and '{0}-shm' to begin with no jobs",
+                 file, reason)};
 }
 
 Error SqliteError(const std::string& file, sqlite3* db, int code) {
@@ -30,25 +31,24 @@ Error SqliteError(const std::string& file, sqlite3* db, int code) {
   switch (code & 0xFF) {
     case SQLITE_FULL:
       return {ErrorCode::kUnavailable,
-              std::format("the job database '{}' cannot grow, and nothing was changed: {}; make room on its disk", file,
-                          reason)};
+              Format("the job database '{}' cannot grow, and nothing was changed: {}; make room on its disk", file,
+                     reason)};
     case SQLITE_READONLY:
     case SQLITE_PERM:
-      return {ErrorCode::kUnavailable, std::format("the job database '{}' cannot be written, and nothing was changed: "
-                                                   "{}; its folder and disk must allow writing",
-                                                   file, reason)};
+      return {ErrorCode::kUnavailable, Format("the job database '{}' cannot be written, and nothing was changed: "
+                                              "{}; its folder and disk must allow writing",
+                                              file, reason)};
     case SQLITE_CANTOPEN:
-      return {ErrorCode::kUnavailable, std::format("the job database '{}' cannot be opened: {}", file, reason)};
+      return {ErrorCode::kUnavailable, Format("the job database '{}' cannot be opened: {}", file, reason)};
     case SQLITE_IOERR:
-      return {
-          ErrorCode::kUnavailable,
-          std::format("the job database '{}' cannot be read or written, and nothing was changed: {}", file, reason)};
+      return {ErrorCode::kUnavailable,
+              Format("the job database '{}' cannot be read or written, and nothing was changed: {}", file, reason)};
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-      return {ErrorCode::kUnavailable, std::format("the job database '{}' is in use by another program", file)};
+      return {ErrorCode::kUnavailable, Format("the job database '{}' is in use by another program", file)};
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB: return Damaged(file, reason);
-    default: return {ErrorCode::kInternal, std::format("the job database '{}': {}", file, reason)};
+    default: return {ErrorCode::kInternal, Format("the job database '{}': {}", file, reason)};
   }
 }
 

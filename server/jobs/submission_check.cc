@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <format>
 #include <system_error>
 
+#include "api/base/format.h"
 #include "runtimes/onnx/node_list.h"
 #include "runtimes/training/supported_ops.h"
 #include "server/repository/layout.h"
@@ -25,10 +25,10 @@ Status CheckOperators(const fs::path& model) {
     if (node.domain.empty() && training::IsSupportedOp(node.op)) continue;
     if (++count > kMostNamed) continue;
     const std::string op = node.domain.empty() ? node.op : node.domain + "." + node.op;
-    named += std::format("{}{} (node '{}')", named.empty() ? "" : ", ", op, node.name);
+    named += Format("{}{} (node '{}')", named.empty() ? "" : ", ", op, node.name);
   }
   if (count == 0) return {};
-  const std::string more = count > kMostNamed ? std::format(" and {} more", count - kMostNamed) : "";
+  const std::string more = count > kMostNamed ? Format(" and {} more", count - kMostNamed) : "";
   return Fail(ErrorCode::kUnsupported, "/model cannot be trained: operators that training does not know: {}{}", named,
               more);
 }

@@ -1,16 +1,17 @@
 #include "server/jobs/succession_check.h"
 
 #include <algorithm>
-#include <format>
 #include <string_view>
 #include <vector>
+
+#include "api/base/format.h"
 
 namespace tandem::jobs {
 namespace {
 
 // "FP32 [-1,10]"
 std::string TensorText(const TensorSpec& tensor) {
-  return std::format("{} {}", DataTypeName(tensor.type), tensor.unranked ? "of any shape" : ShapeText(tensor.shape));
+  return Format("{} {}", DataTypeName(tensor.type), tensor.unranked ? "of any shape" : ShapeText(tensor.shape));
 }
 
 bool Same(const TensorSpec& a, const TensorSpec& b) {
@@ -40,8 +41,8 @@ Status CheckNames(std::string_view kind, const std::vector<TensorSpec>& served,
 }
 
 Error Differs(std::string_view kind, const TensorSpec& before, const TensorSpec& after) {
-  return {ErrorCode::kConflict, std::format("{} '{}' of the trained model is {}; that of the served one is {}", kind,
-                                            after.name, TensorText(after), TensorText(before))};
+  return {ErrorCode::kConflict, Format("{} '{}' of the trained model is {}; that of the served one is {}", kind,
+                                       after.name, TensorText(after), TensorText(before))};
 }
 
 }  // namespace
@@ -63,8 +64,7 @@ Result<std::string> CheckSuccession(const repository::Succession& succession, co
     if (!is_head || !OnlyClassesDiffer(before, after, head->classes)) {
       return std::unexpected(Differs("output", before, after));
     }
-    said =
-        std::format("by its new head output '{}' is {}; it was {}", after.name, TensorText(after), TensorText(before));
+    said = Format("by its new head output '{}' is {}; it was {}", after.name, TensorText(after), TensorText(before));
   }
   return said;
 }

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <format>
 #include <utility>
 
 #include <sys/stat.h>
 
+#include "api/base/format.h"
 #include "api/wire/json_text.h"
 #include "api/wire/training_job_json.h"
 #include "server/log/log.h"
@@ -30,7 +30,7 @@ std::int64_t WallMs(const Clock& clock) {
 std::string GroupName(const std::filesystem::path& state, JobId id) {
   struct stat status{};
   (void)::stat(state.c_str(), &status);
-  return std::format("tandem-{}-{}-job-{}", status.st_dev, status.st_ino, id);
+  return Format("tandem-{}-{}-job-{}", status.st_dev, status.st_ino, id);
 }
 
 // What fails again however often it is tried.
@@ -264,12 +264,12 @@ void Supervisor::Watch(Active& active) {
   };
   if (now - active.alive_at >= options_.hang_limit) {
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(options_.hang_limit);
-    kill(std::format("its trainer did nothing for {} s and was killed", seconds.count()));
+    kill(Format("its trainer did nothing for {} s and was killed", seconds.count()));
   }
   if (!active.job.memory || active.memory_group) return;
   if (const std::uint64_t held = active.process->ResidentBytes(); held > *active.job.memory) {
-    kill(std::format("out of memory: its trainer held {} bytes, and the limit of the job is {} bytes (/memory)", held,
-                     *active.job.memory));
+    kill(Format("out of memory: its trainer held {} bytes, and the limit of the job is {} bytes (/memory)", held,
+                *active.job.memory));
   }
 }
 
@@ -286,8 +286,8 @@ void Supervisor::Finish(Active& active, const TrainerExit& exit) {
   const JobId id = active.record.id;
   LogInfo("trainer ended", {{"job", std::to_string(id)}, {"how", exit.clean() ? "well" : exit.Words()}});
   if (active.cause.empty() && !active.end && active.memory_group && active.memory_group->HasKilled()) {
-    active.cause = std::format(
-        "out of memory: the kernel ended its trainer; the limit of the job is {} bytes (/memory)", *active.job.memory);
+    active.cause = Format("out of memory: the kernel ended its trainer; the limit of the job is {} bytes (/memory)",
+                          *active.job.memory);
   }
   if (active.end && active.cause.empty()) {
     const EndEvent& end = *active.end;
@@ -336,7 +336,7 @@ Status Supervisor::Retry(JobId id, const Error& why) {
   const bool last = current.retries + 1 >= options_.attempts;
   if (last || IsFinal(why.code)) {
     const std::string tail = last ? LogTail(JobFolder::Of(options_.state, id).path, kReasonLogBytes) : "";
-    const std::string attempts = last ? std::format(" ({} attempts)", current.retries + 1) : "";
+    const std::string attempts = last ? Format(" ({} attempts)", current.retries + 1) : "";
     const std::string reason = why.message + attempts + (tail.empty() ? "" : "; the end of its log: " + tail);
     TANDEM_TRY(store_.Transition(id, JobAction::kFail, {.reason = reason}));
     failures_.erase(id);
@@ -345,7 +345,7 @@ Status Supervisor::Retry(JobId id, const Error& why) {
   }
   // One that is paused stays so, without a trainer.
   if (current.state == JobState::kPaused) {
-    AddEvent(id, "trainer_lost", std::format(R"({{"why":{}}})", JsonString(why.message)));
+    AddEvent(id, "trainer_lost", Format(R"({{"why":{}}})", JsonString(why.message)));
     return {};
   }
   const milliseconds wait = BackOff(options_.first_backoff, options_.last_backoff, failures_[id]);

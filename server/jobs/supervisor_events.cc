@@ -1,11 +1,11 @@
 // What trainers tell, and how it is kept.
 
 #include <algorithm>
-#include <format>
 #include <utility>
 
 #include <json/value.h>
 
+#include "api/base/format.h"
 #include "api/wire/json_document.h"
 #include "api/wire/json_text.h"
 #include "server/jobs/supervisor.h"
@@ -37,9 +37,8 @@ void Supervisor::Take(Active& active, const PlanEvent& event) {
     LogIfFailed(store_.Transition(active.record.id, JobAction::kStart), "a job could not be marked as running",
                 active.record.id);
   }
-  AddEvent(
-      active.record.id, "plan",
-      std::format(R"({{"first_step":{},"total_steps":{},"examples":{},"evaluation_examples":{},"parameters":{}}})",
+  AddEvent(active.record.id, "plan",
+           Format(R"({{"first_step":{},"total_steps":{},"examples":{},"evaluation_examples":{},"parameters":{}}})",
                   event.first_step, event.total_steps, event.examples, event.evaluation_examples, event.parameters));
 }
 
@@ -89,7 +88,7 @@ void Supervisor::Take(Active& active, const CheckpointEvent& event) {
                                     .step = event.step,
                                     .path = file,
                                     .bytes = static_cast<std::int64_t>(event.bytes),
-                                    .checksum = std::format("{:08x}", event.checksum)}),
+                                    .checksum = Format("{:08x}", event.checksum)}),
               "a checkpoint could not be noted", id);
   // The trainer keeps the newest ones only.
   if (const auto known = store_.Checkpoints(id)) {
@@ -116,7 +115,7 @@ void Supervisor::Take(Active& active, const SkippedEvent& event) {
       }
     }
   }
-  AddEvent(id, "checkpoint_skipped", std::format(R"({{"file":{},"why":{}}})", JsonString(name), JsonString(event.why)));
+  AddEvent(id, "checkpoint_skipped", Format(R"({{"file":{},"why":{}}})", JsonString(name), JsonString(event.why)));
 }
 
 void Supervisor::Take(Active& active, const EndEvent& event) {

@@ -6,7 +6,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
-#include <format>
 #include <fstream>
 #include <utility>
 
@@ -20,6 +19,7 @@
 #include <unistd.h>
 
 #include "api/base/errno_text.h"
+#include "api/base/format.h"
 #include "server/trainer/run_file.h"
 
 namespace tandem::jobs {
@@ -47,7 +47,7 @@ std::vector<std::string> CleanEnvironment() {
   std::vector<std::string> variables = {"PATH=/usr/bin:/bin", "LANG=C.UTF-8"};
   // Sanitizers read theirs, and a program that was linked in a chroot finds its libraries by itself.
   for (const char* name : {"ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "TMPDIR"}) {
-    if (const char* const value = std::getenv(name)) variables.push_back(std::format("{}={}", name, value));
+    if (const char* const value = std::getenv(name)) variables.push_back(Format("{}={}", name, value));
   }
   return variables;
 }
@@ -104,9 +104,9 @@ void WriteFile(const char* path, const char* text) {
 
 std::string TrainerExit::Words() const {
   if (signal == SIGKILL) return "it was killed; when nobody did that, memory had run out";
-  if (signal != 0) return std::format("signal {} ({})", signal, ::strsignal(signal));
+  if (signal != 0) return Format("signal {} ({})", signal, ::strsignal(signal));
   if (code == 127) return "it could not be started";
-  return std::format("exit code {}", code);
+  return Format("exit code {}", code);
 }
 
 Result<std::unique_ptr<TrainerProcess>> TrainerProcess::Start(const TrainerLaunch& launch) {
@@ -218,7 +218,7 @@ std::optional<TrainerExit> TrainerProcess::Poll() {
 }
 
 std::uint64_t TrainerProcess::ResidentBytes() const {
-  std::ifstream in(std::format("/proc/{}/statm", pid_));
+  std::ifstream in(Format("/proc/{}/statm", pid_));
   std::uint64_t total = 0;
   std::uint64_t resident = 0;
   in >> total >> resident;

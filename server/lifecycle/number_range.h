@@ -1,9 +1,10 @@
 #pragma once
 
-#include <format>
 #include <string>
 
 #include <CLI/CLI.hpp>
+
+#include "api/base/format.h"
 
 namespace tandem {
 
@@ -13,9 +14,9 @@ namespace tandem {
       [least, most](std::string& text) {
         double value = 0;
         if (CLI::detail::lexical_cast(text, value) && value >= least && value <= most) return std::string();
-        return std::format("'{}' is not a number from {} to {}", text, least, most);
+        return Format("'{}' is not a number from {} to {}", text, least, most);
       },
-      std::format("[{} - {}]", least, most));
+      Format("[{} - {}]", least, most));
 }
 
 }  // namespace tandem

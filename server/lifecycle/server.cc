@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
-#include <format>
 #include <fstream>
 #include <optional>
 #include <set>
@@ -18,6 +17,7 @@
 #include <prometheus/text_serializer.h>
 #include <unistd.h>
 
+#include "api/base/format.h"
 #include "profiler/machine.h"
 #include "runtimes/onnx/ort_environment.h"
 #include "runtimes/onnx/process_memory.h"
@@ -64,7 +64,7 @@ Status WriteWhole(const std::string& path, const std::string& text) {
   std::error_code ec;
   const auto type = std::filesystem::status(path, ec).type();
   const bool in_place = type != std::filesystem::file_type::regular && type != std::filesystem::file_type::not_found;
-  const std::string aside = in_place ? path : std::format("{}.{}", path, ::getpid());
+  const std::string aside = in_place ? path : Format("{}.{}", path, ::getpid());
   std::ofstream file(aside);
   file << text;
   file.close();
@@ -94,7 +94,7 @@ MemoryBudgets BudgetsFor(const ServeOptions& o) {
   const auto lowered = [&](const char* flag, std::uint64_t wish, std::uint64_t got) {
     if (got >= wish) return;
     LogWarning(
-        std::format("{} is more than the process's memory has room for", flag),
+        Format("{} is more than the process's memory has room for", flag),
         {{"asked", std::to_string(wish)}, {"used", std::to_string(got)}, {"memory", std::to_string(asked.bound)}});
   };
   lowered("--max-request-bytes", asked.max_request_bytes, budgets.max_request);
@@ -355,8 +355,8 @@ Status Server::Parts::Listen() {
 
 Status Server::Parts::WritePorts() const {
   if (options.ports_file.empty()) return {};
-  const Status written = WriteWhole(options.ports_file, std::format("{{\"http\":{},\"grpc\":{},\"metrics\":{}}}\n",
-                                                                    ports.http, ports.grpc, ports.metrics));
+  const Status written = WriteWhole(options.ports_file, Format("{{\"http\":{},\"grpc\":{},\"metrics\":{}}}\n",
+                                                               ports.http, ports.grpc, ports.metrics));
   if (!written) return Invalid("--ports-file {}", written.error().message);
   return {};
 }

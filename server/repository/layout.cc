@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "api/base/errno_text.h"
+#include "api/base/format.h"
 #include "server/repository/model_name.h"
 
 namespace tandem::repository {
@@ -132,8 +133,8 @@ Result<ModelFolder> ReadModelIn(const fs::path& root, const std::string& name) {
 }
 
 Error InTwoPlaces(const std::string& name, const fs::path& first, const fs::path& second) {
-  return {ErrorCode::kInvalidArgument, std::format("model '{}' lies in two model repositories, '{}' and '{}'; keep one",
-                                                   name, PathText(first), PathText(second))};
+  return {ErrorCode::kInvalidArgument, Format("model '{}' lies in two model repositories, '{}' and '{}'; keep one",
+                                              name, PathText(first), PathText(second))};
 }
 
 }  // namespace
@@ -157,7 +158,7 @@ Result<RepositoryScan> ScanRepositories(const std::vector<fs::path>& roots) {
       if (name.starts_with('.') || !entry.is_directory(ignored)) continue;
       if (const Status usable = CheckModelName(name); !usable) {
         scan.ignored.push_back(
-            std::format("folder '{}' is passed over: {}", PathText(entry.path()), usable.error().message));
+            Format("folder '{}' is passed over: {}", PathText(entry.path()), usable.error().message));
         continue;
       }
       const auto [seen, is_new] = first_seen.emplace(name, root);

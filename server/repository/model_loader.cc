@@ -7,6 +7,7 @@
 
 #include <google/protobuf/util/message_differencer.h>
 
+#include "api/base/format.h"
 #include "api/wire/proto/model_config.pb.h"
 #include "server/repository/cancel_after.h"
 #include "server/repository/config_check.h"
@@ -105,7 +106,7 @@ Result<LoadPlan> ModelLoader::PlanUnguarded(ModelFolder folder, const std::optio
     TANDEM_ASSIGN(given, ReadConfigFile(folder.config_file));
   }
   for (const std::string& warning : given.warnings) {
-    Log(LogLevel::kWarning, std::format("model '{}': {}", folder.name, warning));
+    Log(LogLevel::kWarning, Format("model '{}': {}", folder.name, warning));
   }
   TANDEM_TRY(CheckConfig(folder.name, given.config));
   if (config_json) TANDEM_TRY(CheckSentConfig(given.config));
@@ -197,11 +198,11 @@ Status ModelLoader::WarmUp(const LoadPlan& plan, const ModelSettings& settings, 
   const Status warm = RunWarmup(session, settings.signature, *zeros, enough);
   if (warm || hurry.cancelled()) return {};
   if (limit.expired()) {
-    Log(LogLevel::kWarning, std::format("model '{}' starts cold, its run over zeros takes longer than {}",
-                                        plan.folder.name, options_.default_warmup_limit));
+    Log(LogLevel::kWarning, Format("model '{}' starts cold, its run over zeros takes longer than {}", plan.folder.name,
+                                   options_.default_warmup_limit));
   } else {
-    Log(LogLevel::kInfo, std::format("model '{}' starts cold, its run over zeros did not work: {}", plan.folder.name,
-                                     warm.error().message));
+    Log(LogLevel::kInfo,
+        Format("model '{}' starts cold, its run over zeros did not work: {}", plan.folder.name, warm.error().message));
   }
   return {};
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/base/format.h"
 #include "api/wire/proto/model_config.pb.h"
 #include "server/repository/model_name.h"
 #include "server/repository/model_settings.h"
@@ -60,14 +61,14 @@ Error ModelRepository::WhyNotServed(std::string_view name) const {
   const MutexLock lock(mu_);
   const auto found = entries_.find(name);
   if (found == entries_.end()) {
-    return {ErrorCode::kNotFound, std::format("model '{}' is not known to this server", Quotable(name))};
+    return {ErrorCode::kNotFound, Format("model '{}' is not known to this server", Quotable(name))};
   }
   const Entry& entry = found->second;
   if (entry.activity == ModelState::kLoading) {
-    return {ErrorCode::kUnavailable, std::format("model '{}' is still loading", name)};
+    return {ErrorCode::kUnavailable, Format("model '{}' is still loading", name)};
   }
-  if (!entry.wanted) return {ErrorCode::kNotFound, std::format("model '{}' is not loaded", name)};
-  return {ErrorCode::kUnavailable, std::format("model '{}' is not ready: {}", name, entry.reason)};
+  if (!entry.wanted) return {ErrorCode::kNotFound, Format("model '{}' is not loaded", name)};
+  return {ErrorCode::kUnavailable, Format("model '{}' is not ready: {}", name, entry.reason)};
 }
 
 Result<LoadedVersion> ModelRepository::FindVersion(std::string_view name, std::string_view version) const {

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "api/base/format.h"
 #include "api/base/thread_name.h"
 #include "server/repository/model_name.h"
 #include "server/repository/model_repository.h"
@@ -220,12 +221,12 @@ ModelRepository::LoadOutcome ModelRepository::Build(const std::string& name, con
 
 Status ModelRepository::Apply(Lease& lease, LoadOutcome outcome) {
   std::optional<Error> error = outcome.error;
-  const std::string own_name = std::format("model '{}': ", lease.name());
+  const std::string own_name = Format("model '{}': ", lease.name());
   for (auto& [version, why] : outcome.failed) {
     // The runtime names the model, and so does every message that this becomes a part of.
     if (why.message.starts_with(own_name)) why.message.erase(0, own_name.size());
     if (!error) error = Error{why.code, ""};
-    error->message += std::format("{}version {}: {}", error->message.empty() ? "" : "; ", version, why.message);
+    error->message += Format("{}version {}: {}", error->message.empty() ? "" : "; ", version, why.message);
   }
   std::map<std::int64_t, LoadedVersion> retired;  // Let go of after the lock.
   std::vector<std::int64_t> ready;
@@ -259,11 +260,11 @@ Status ModelRepository::Apply(Lease& lease, LoadOutcome outcome) {
     Publish();
   }
   for (const std::int64_t version : ready) {
-    Log(LogLevel::kInfo, std::format("model '{}' version {} is ready", lease.name(), version));
+    Log(LogLevel::kInfo, Format("model '{}' version {} is ready", lease.name(), version));
   }
   if (!error) return {};
-  Log(LogLevel::kError, std::format("model '{}' failed to load: {}{}", Quotable(lease.name()), error->message,
-                                    still_served ? "; what was served before still is" : ""));
+  Log(LogLevel::kError, Format("model '{}' failed to load: {}{}", Quotable(lease.name()), error->message,
+                               still_served ? "; what was served before still is" : ""));
   return Fail(error->code, "model '{}' failed to load: {}", Quotable(lease.name()), error->message);
 }
 
@@ -292,7 +293,7 @@ Status ModelRepository::UnloadModel(const std::string& name, bool forget) {
     entry.attempted.reset();
     Publish();
   }
-  if (!retired.empty()) Log(LogLevel::kInfo, std::format("model '{}' is unloaded", name));
+  if (!retired.empty()) Log(LogLevel::kInfo, Format("model '{}' is unloaded", name));
   return {};
 }
 
@@ -397,7 +398,7 @@ void ModelRepository::PollLoop() {
     try {
       if (const Status scanned = Rescan(); !scanned) Log(LogLevel::kError, scanned.error().message);
     } catch (const std::exception& e) {
-      Log(LogLevel::kError, std::format("looking for changed models failed: {}", Quotable(e.what())));
+      Log(LogLevel::kError, Format("looking for changed models failed: {}", Quotable(e.what())));
     }
   }
 }

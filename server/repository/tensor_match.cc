@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/base/format.h"
 #include "api/wire/model_config_text.h"
 #include "server/repository/model_name.h"
 
@@ -26,19 +27,19 @@ std::string ConfigText(const Spec& spec, std::int64_t max_batch) {
       spec.data_type() == inference::TYPE_INVALID ? "" : inference::DataType_Name(spec.data_type()) + " ";
   text += ShapeText(ToShape(spec.dims()));
   if (spec.has_reshape()) text += " reshaped to " + ShapeText(ToShape(spec.reshape().shape()));
-  if (max_batch > 0) text += std::format(" with max_batch_size {}", max_batch);
+  if (max_batch > 0) text += Format(" with max_batch_size {}", max_batch);
   return text;
 }
 
 std::string GraphText(const TensorSpec& spec) {
-  return std::format("{} {}", DataTypeName(spec.type), ShapeText(spec.shape));
+  return Format("{} {}", DataTypeName(spec.type), ShapeText(spec.shape));
 }
 
 std::string NameList(const std::vector<TensorSpec>& specs) {
   std::string text;
   for (const TensorSpec& spec : specs) {
     if (!text.empty()) text += ", ";
-    text += std::format("'{}'", Quotable(spec.name));
+    text += Format("'{}'", Quotable(spec.name));
     if (text.size() > 300) return text + ", …";
   }
   return text.empty() ? "none" : text;

@@ -3,7 +3,6 @@
 #include <cctype>
 #include <charconv>
 #include <chrono>
-#include <format>
 #include <memory>
 #include <optional>
 #include <ranges>
@@ -11,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "api/base/format.h"
 #include "api/wire/compression.h"
 #include "api/wire/json_text.h"
 #include "api/wire/rest_infer_decode.h"
@@ -90,9 +90,8 @@ std::optional<std::string_view> ContentEncoding(const http::RequestHead& head) {
 }
 
 http::Response UnknownEncoding(const http::RequestHead& head) {
-  http::Response refusal =
-      http::ErrorResponse(415, std::format("Content-Encoding '{}' is not known; known: gzip, deflate",
-                                           Excerpt(head.Header("content-encoding"))));
+  http::Response refusal = http::ErrorResponse(415, Format("Content-Encoding '{}' is not known; known: gzip, deflate",
+                                                           Excerpt(head.Header("content-encoding"))));
   refusal.headers.emplace_back("Accept-Encoding", "gzip, deflate");
   return refusal;
 }
@@ -126,8 +125,8 @@ Result<InferRequest> ReadRequest(const Call& call, std::string_view encoding, st
 
 std::string ServerTiming(const InferTiming& t) {
   using Ms = std::chrono::duration<double, std::milli>;
-  return std::format("queue;dur={:.3f}, hold;dur=0, compute;dur={:.3f}", Ms(t.queue).count(),
-                     Ms(t.compute_input + t.compute_infer + t.compute_output).count());
+  return Format("queue;dur={:.3f}, hold;dur=0, compute;dur={:.3f}", Ms(t.queue).count(),
+                Ms(t.compute_input + t.compute_infer + t.compute_output).count());
 }
 
 Status Compress(std::string_view encoding, http::Response& response) {

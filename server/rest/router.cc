@@ -1,9 +1,9 @@
 #include "server/rest/router.h"
 
 #include <algorithm>
-#include <format>
 #include <utility>
 
+#include "api/base/format.h"
 #include "api/wire/json_text.h"
 #include "server/http/path.h"
 #include "server/http/text.h"
@@ -35,7 +35,7 @@ std::vector<std::string> SplitPattern(std::string_view pattern) {
 }
 
 http::Response TooLarge(std::uint64_t size, std::size_t most) {
-  return http::ErrorResponse(413, std::format("the body has {} bytes; this call takes at most {}", size, most));
+  return http::ErrorResponse(413, Format("the body has {} bytes; this call takes at most {}", size, most));
 }
 
 // Whether the body is packed in any way.
@@ -47,7 +47,7 @@ bool IsPacked(const http::RequestHead& head) {
 http::Response NotUnpacked(const http::RequestHead& head) {
   const std::string encoding = Excerpt(head.Header("content-encoding"));
   http::Response refusal =
-      http::ErrorResponse(415, std::format("Content-Encoding is '{}'; only inference takes packed bodies", encoding));
+      http::ErrorResponse(415, Format("Content-Encoding is '{}'; only inference takes packed bodies", encoding));
   refusal.headers.emplace_back("Accept-Encoding", "identity");
   return refusal;
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <format>
 #include <functional>
 #include <limits>
 #include <map>
@@ -11,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "api/base/format.h"
 #include "api/wire/json_document.h"
 #include "api/wire/json_text.h"
 #include "api/wire/training_job_json.h"
@@ -87,7 +87,7 @@ void Submit(JobService& jobs, const Call& call, const TokenCheck& tokens) {
               [exchange = call.exchange](const Result<jobs::JobStore::Submitted>& submitted) {
                 if (!submitted) return exchange->Respond(http::ErrorResponse(submitted.error()));
                 auto response = http::JsonResponse(submitted->is_new ? 201 : 200, JsonLine(JobToJson(submitted->job)));
-                response.headers.emplace_back("Location", std::format("/v2/train/jobs/{}", submitted->job.id));
+                response.headers.emplace_back("Location", Format("/v2/train/jobs/{}", submitted->job.id));
                 exchange->Respond(std::move(response));
               });
 }

@@ -2,9 +2,9 @@
 
 #include <chrono>
 #include <filesystem>
-#include <format>
 #include <optional>
 
+#include "api/base/format.h"
 #include "api/wire/json_document.h"
 #include "api/wire/json_text.h"
 
@@ -14,7 +14,7 @@ namespace {
 // As RFC 3339 has it, in UTC.
 std::string TimeText(std::int64_t ms) {
   const std::chrono::sys_time<std::chrono::milliseconds> time{std::chrono::milliseconds(ms)};
-  return std::format("{:%FT%TZ}", time);
+  return Format("{:%FT%TZ}", time);
 }
 
 void PutTime(Json::Value& object, const char* name, const std::optional<std::int64_t>& ms) {
@@ -104,8 +104,8 @@ Json::Value SeriesToJson(const std::map<std::string, std::vector<jobs::SeriesPoi
 
 std::string EventToSse(const jobs::JobEvent& event) {
   // Bodies are JSON on one line; what is kept as text has no line ends that would begin another field.
-  return std::format("id: {}\nevent: {}\ndata: {{\"job\":{},\"time\":{},\"body\":{}}}\n\n", event.sequence, event.kind,
-                     event.job, JsonString(TimeText(event.time)), event.body);
+  return Format("id: {}\nevent: {}\ndata: {{\"job\":{},\"time\":{},\"body\":{}}}\n\n", event.sequence, event.kind,
+                event.job, JsonString(TimeText(event.time)), event.body);
 }
 
 }  // namespace tandem::rest

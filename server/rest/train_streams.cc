@@ -4,13 +4,13 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
-#include <format>
 #include <fstream>
 #include <string>
 #include <system_error>
 #include <utility>
 #include <vector>
 
+#include "api/base/format.h"
 #include "server/http/response.h"
 #include "server/jobs/job_state.h"
 #include "server/rest/train_json.h"
@@ -155,7 +155,7 @@ class EventStream final : public Stream {
 
 http::Response ModelHead(jobs::JobId job) {
   http::Response head = Head("application/octet-stream");
-  head.headers.emplace_back("Content-Disposition", std::format("attachment; filename=\"job-{}.onnx\"", job));
+  head.headers.emplace_back("Content-Disposition", Format("attachment; filename=\"job-{}.onnx\"", job));
   return head;
 }
 

@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <format>
 #include <new>
 #include <string>
 #include <system_error>
@@ -18,6 +17,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "api/base/format.h"
 #include "colocation/trainer_board.h"
 #include "runtimes/training/data/mapped_file.h"
 #include "runtimes/training/ops/torch_error.h"
@@ -90,7 +90,7 @@ Result<EndEvent> TrainWithinMemory(const TrainerRun& run, TrainerBoard& board, E
     if (end.error().code != ErrorCode::kTooLarge) end.error().code = ErrorCode::kInternal;
   }
   if (!end && end.error().code == ErrorCode::kTooLarge && run.job.memory) {
-    end.error().message += std::format("; the limit of the job is {} bytes (/memory)", *run.job.memory);
+    end.error().message += Format("; the limit of the job is {} bytes (/memory)", *run.job.memory);
   }
   return end;
 }
@@ -119,7 +119,7 @@ std::string last_words;
 
 void PrepareLastWords(const TrainingJob& job) {
   Error error = training::OutOfMemory("a part of the trainer could not go on");
-  if (job.memory) error.message += std::format("; the limit of the job is {} bytes (/memory)", *job.memory);
+  if (job.memory) error.message += Format("; the limit of the job is {} bytes (/memory)", *job.memory);
   last_words =
       ToLine(EndEvent{.outcome = TrainerOutcome::kFailed, .step = 0, .baseline = {}, .best = {}, .error = error}) +
       "\n";

@@ -1,6 +1,5 @@
 #include "bench/scenario.h"
 
-#include <format>
 #include <fstream>
 #include <map>
 #include <string>
@@ -8,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <json/json.h>
 
+#include "api/base/format.h"
 #include "api/wire/json_document.h"
 #include "bench/temporary_folder.h"
 #include "tests/bench/fake_measurement.h"
@@ -93,7 +93,7 @@ TEST(Scenario, EveryFieldThatMustBeThereIsMissedWithItsPlace) {
     if (place.starts_with("/measurements/0")) object = &json["measurements"][0];
     if (place.ends_with("/rows/0")) object = &json["measurements"][0]["rows"][0];
     object->removeMember(name);
-    EXPECT_EQ(ErrorOf(json), std::format("{}/{}: is missing", place, name));
+    EXPECT_EQ(ErrorOf(json), Format("{}/{}: is missing", place, name));
   }
 }
 

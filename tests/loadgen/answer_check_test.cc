@@ -2,13 +2,14 @@
 
 #include <cmath>
 #include <cstring>
-#include <format>
 #include <limits>
 #include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "api/base/format.h"
 
 namespace tandem::loadgen {
 namespace {
@@ -30,7 +31,7 @@ Tensor Floats(const std::vector<float>& values) {
 }
 
 std::string Answer(const std::string& data, const std::string& id = "") {
-  return std::format(R"({{"id":"{}","outputs":[{{"name":"y","datatype":"FP32","shape":[2],"data":[{}]}}]}})", id, data);
+  return Format(R"({{"id":"{}","outputs":[{{"name":"y","datatype":"FP32","shape":[2],"data":[{}]}}]}})", id, data);
 }
 
 TEST(Difference, NamesTheFirstElementThatDiffers) {

@@ -1,12 +1,12 @@
 #include "loadgen/metrics_watch.h"
 
 #include <atomic>
-#include <format>
 #include <string>
 #include <thread>
 
 #include <gtest/gtest.h>
 
+#include "api/base/format.h"
 #include "tests/loadgen/scripted_server.h"
 
 namespace tandem::loadgen {
@@ -56,9 +56,9 @@ TEST(TrainingWatch, SeesHowTrainingGoesOn) {
     ++readings;
     if (number == 1) return ScriptedReply{.bytes = "HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n"};
     return ScriptedReply::Ok(
-        std::format("tandem_training_iterations_total{{job=\"7\"}} {}\n"
-                    "tandem_training_held_seconds_total{{job=\"7\",reason=\"slack\"}} {}\n",
-                    number * 10, number));
+        Format("tandem_training_iterations_total{{job=\"7\"}} {}\n"
+               "tandem_training_held_seconds_total{{job=\"7\",reason=\"slack\"}} {}\n",
+               number * 10, number));
   });
   TrainingWatch watch(At(server), 1ms);
   Until([&] { return watch.HeldLately().has_value() && readings.load() > 5; });

@@ -1,7 +1,6 @@
 #include "tests/loadgen/scripted_server.h"
 
 #include <algorithm>
-#include <format>
 #include <optional>
 
 #include <arpa/inet.h>
@@ -11,6 +10,8 @@
 #include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "api/base/format.h"
 
 namespace tandem::loadgen {
 namespace {
@@ -86,7 +87,7 @@ class ScriptedServer::Peer {
 };
 
 ScriptedReply ScriptedReply::Ok(const std::string& body) {
-  return {.bytes = std::format("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{}", body.size(), body)};
+  return {.bytes = Format("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{}", body.size(), body)};
 }
 
 ScriptedServer::ScriptedServer(Script script, const ScriptedOptions& options) : script_(std::move(script)) {

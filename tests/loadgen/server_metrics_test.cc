@@ -1,9 +1,10 @@
 #include "loadgen/server_metrics.h"
 
-#include <format>
 #include <string>
 
 #include <gtest/gtest.h>
+
+#include "api/base/format.h"
 
 namespace tandem::loadgen {
 namespace {
@@ -78,7 +79,7 @@ TEST(ServerMetrics, ReadsHowTrainingJobsGoOn) {
 
 TEST(ServerMetrics, AServerCannotMakeTheReaderKeepWithoutBound) {
   std::string text;
-  for (int i = 0; i < 10'001; ++i) text += std::format("tandem_training_iterations_total{{job=\"{}\"}} 1\n", i);
+  for (int i = 0; i < 10'001; ++i) text += Format("tandem_training_iterations_total{{job=\"{}\"}} 1\n", i);
   const auto metrics = ParseServerMetrics(text);
   ASSERT_FALSE(metrics);
   EXPECT_EQ(metrics.error().code, ErrorCode::kTooLarge);

@@ -1,7 +1,6 @@
 #include "memory/shared_regions.h"
 
 #include <cstring>
-#include <format>
 #include <string>
 
 #include <fcntl.h>
@@ -10,13 +9,15 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "api/base/format.h"
+
 namespace tandem {
 namespace {
 
 // A shared-memory object that goes away with the test.
 class ShmObject {
  public:
-  explicit ShmObject(std::size_t size) : key_(std::format("/tandem-test-{}", ::getpid())) {
+  explicit ShmObject(std::size_t size) : key_(Format("/tandem-test-{}", ::getpid())) {
     fd_ = ::shm_open(key_.c_str(), O_CREAT | O_RDWR | O_TRUNC, 0600);
     Resize(size);
   }

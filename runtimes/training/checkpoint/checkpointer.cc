@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <charconv>
-#include <format>
 #include <new>
 #include <utility>
 #include <vector>
 
+#include "api/base/format.h"
 #include "api/base/thread_name.h"
 
 namespace tandem::training {
@@ -53,7 +53,7 @@ Checkpointer::~Checkpointer() {
 }
 
 fs::path Checkpointer::FileOf(std::int64_t step) const {
-  return folder_ / std::format("{}{:09}{}", kPrefix, step, kSuffix);
+  return folder_ / Format("{}{:09}{}", kPrefix, step, kSuffix);
 }
 
 std::vector<std::pair<std::int64_t, fs::path>> Checkpointer::Files() const {

@@ -1,7 +1,6 @@
 #include "runtimes/training/data/array_file.h"
 
 #include <algorithm>
-#include <format>
 #include <limits>
 #include <memory>
 #include <new>
@@ -11,6 +10,7 @@
 
 #include <zlib.h>
 
+#include "api/base/format.h"
 #include "api/base/npy_header.h"
 #include "api/base/npz_directory.h"
 
@@ -119,13 +119,13 @@ Result<std::vector<Tensor>> OpenNpz(const DataRoot& root, const std::string& pat
       return Fail(ErrorCode::kNotFound, "'{}' has no array '{}'; it has {}", Shown(path), Shown(name),
                   NamesIn(entries));
     }
-    const std::string array = std::format("{}:{}", Shown(path), Shown(name));
+    const std::string array = Format("{}:{}", Shown(path), Shown(name));
     TANDEM_ASSIGN(const std::string_view packed, PackedBytes(TextOf(zip), *entry, array));
     Bytes file{std::as_bytes(std::span(packed)), zip.owner};
     if (entry->method == kNpzDeflated) {
       TANDEM_ASSIGN(file, Unpack(file.view, *entry, array, left));
     } else if (entry->method != kNpzStored) {
-      return BrokenNpz(array, std::format("it is packed with method {}; known are 0 and 8", entry->method));
+      return BrokenNpz(array, Format("it is packed with method {}; known are 0 and 8", entry->method));
     }
     TANDEM_ASSIGN(Tensor tensor, ParseArray(file, array));
     arrays.push_back(std::move(tensor));
@@ -141,7 +141,7 @@ Result<std::vector<Tensor>> OpenNamedArrays(const DataRoot& root, const std::str
   if (!folder) return OpenNpz(root, path, names, limits);
   std::vector<Tensor> arrays;
   for (const std::string& name : names) {
-    const std::string file = std::format("{}/{}{}", path, name, kNpySuffix);
+    const std::string file = Format("{}/{}{}", path, name, kNpySuffix);
     TANDEM_ASSIGN(const Bytes bytes, MapShared(root, file));
     TANDEM_ASSIGN(Tensor tensor, ParseArray(bytes, Shown(file)));
     arrays.push_back(std::move(tensor));

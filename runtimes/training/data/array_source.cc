@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <cstring>
-#include <format>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "api/base/format.h"
 #include "runtimes/training/data/array_file.h"
 #include "runtimes/training/data/batch_buffer.h"
 #include "runtimes/training/data/class_labels.h"
@@ -96,7 +96,7 @@ Result<std::vector<std::string>> ArrayNames(const DataSpec& spec, const DataNeed
 
 Result<Part> MakePart(Tensor array, const std::string& name, DataType type, std::span<const std::int64_t> wanted,
                       std::int64_t rows, const DataLimits& limits) {
-  const std::string what = std::format("'{}'", array.name);
+  const std::string what = Format("'{}'", array.name);
   if (array.shape.empty()) return Invalid("{} is a single number; its first dimension is to be the examples", what);
   if (array.shape[0] != rows) {
     return Invalid("{} has {} examples, and the first array {}; they must be equal", what, array.shape[0], rows);

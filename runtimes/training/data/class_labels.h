@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <format>
 #include <string>
+
+#include "api/base/format.h"
 
 namespace tandem::training {
 
@@ -20,8 +21,8 @@ class ClassCount {
   }
   // Why a label was not taken.
   [[nodiscard]] std::string Refusal(std::int64_t label) const {
-    if (known_ > 0) return std::format("label {} is not one of the {} classes, 0 to {}", label, known_, known_ - 1);
-    return std::format("label {} is no class; classes are numbered from 0 to at most {}", label, kMost - 1);
+    if (known_ > 0) return Format("label {} is not one of the {} classes, 0 to {}", label, known_, known_ - 1);
+    return Format("label {} is no class; classes are numbered from 0 to at most {}", label, kMost - 1);
   }
   [[nodiscard]] std::int64_t count() const { return known_ > 0 ? known_ : seen_; }
 

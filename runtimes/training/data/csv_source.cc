@@ -1,10 +1,10 @@
 #include <algorithm>
-#include <format>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "api/base/format.h"
 #include "runtimes/training/data/batch_buffer.h"
 #include "runtimes/training/data/csv_table.h"
 #include "runtimes/training/data/csv_target.h"
@@ -64,8 +64,7 @@ class CsvSource final : public ExampleSource {
       if (!value) return table_.BadField(number, fields_[i], NoNumber(field, kind));
       const auto* from = reinterpret_cast<const std::byte*>(&*value);
       if (ConvertElements(type, from, input_.type, out + i * element_bytes, 1) != 1) {
-        return table_.BadField(number, fields_[i],
-                               NoNumber(field, std::format("value of {}", DataTypeName(input_.type))));
+        return table_.BadField(number, fields_[i], NoNumber(field, Format("value of {}", DataTypeName(input_.type))));
       }
     }
     return {};

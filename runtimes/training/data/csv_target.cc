@@ -4,9 +4,9 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
-#include <format>
 #include <set>
 
+#include "api/base/format.h"
 #include "runtimes/training/data/class_labels.h"
 
 namespace tandem::training {
@@ -62,7 +62,7 @@ std::optional<std::int64_t> ParseWhole(std::string_view text) {
 
 std::string NoNumber(std::string_view field, std::string_view kind) {
   if (Trimmed(field).empty()) return "it is empty";
-  return std::format("'{}' is no {}", Shown(field), kind);
+  return Format("'{}' is no {}", Shown(field), kind);
 }
 
 Result<CsvTarget> CsvTarget::Make(const CsvTable& table, std::size_t column, const DataNeeds& needs) {
@@ -107,7 +107,7 @@ Status CsvTarget::TakeTexts(const CsvTable& table, std::int64_t known) {
     if (field.empty()) return table.BadField(row, column_, "the class is empty");
     if (texts.contains(field)) return {};
     if (texts.size() == most) {
-      return table.BadField(row, column_, std::format("'{}' is one class more than {}", Shown(field), most));
+      return table.BadField(row, column_, Format("'{}' is one class more than {}", Shown(field), most));
     }
     texts.emplace(field);
     return {};

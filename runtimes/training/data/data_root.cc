@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
-#include <format>
 #include <system_error>
 #include <utility>
 
@@ -11,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "api/base/format.h"
 #include "runtimes/onnx/readable_text.h"
 
 namespace tandem::training {
@@ -33,7 +33,7 @@ class FileDescriptor {
 };
 
 std::string LinkTo(int fd) {
-  return std::format("/proc/self/fd/{}", fd);
+  return Format("/proc/self/fd/{}", fd);
 }
 
 std::unexpected<Error> CannotOpen(const std::string& path, int error) {

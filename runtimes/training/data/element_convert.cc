@@ -3,10 +3,10 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <format>
 #include <type_traits>
 #include <utility>
 
+#include "api/base/format.h"
 #include "api/base/half_float.h"
 
 namespace tandem::training {
@@ -118,7 +118,7 @@ std::string ElementText(DataType type, const std::byte* in) {
   return Visit(type, [&]<typename T>(T) {
     typename T::Stored stored;
     std::memcpy(&stored, in, sizeof stored);
-    return std::format("{}", T::Load(stored));
+    return Format("{}", T::Load(stored));
   });
 }
 

@@ -1,13 +1,13 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <format>
 #include <new>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "api/base/format.h"
 #include "runtimes/training/data/batch_buffer.h"
 #include "runtimes/training/data/element_convert.h"
 #include "runtimes/training/data/image_layout.h"
@@ -85,7 +85,7 @@ class ImageSource final : public ExampleSource {
  private:
   [[nodiscard]] std::string PathOf(std::int64_t example) const {
     const auto label = static_cast<std::size_t>(files_.class_of(example));
-    return std::format("{}/{}/{}", folder_, class_names_[label], files_.name(example));
+    return Format("{}/{}/{}", folder_, class_names_[label], files_.name(example));
   }
 
   [[nodiscard]] Status ReadPicture(std::int64_t example, std::span<float> values) const {
@@ -133,7 +133,7 @@ Status CheckOddFile(const DataRoot& root, const std::string& path) {
 Status ListClasses(const DataRoot& root, const std::string& folder, std::vector<std::string>& names, FileList& files) {
   TANDEM_ASSIGN(const std::vector<std::string> entries, root.List(folder, kMostClasses));
   for (const std::string& entry : entries) {
-    const std::string path = std::format("{}/{}", folder, entry);
+    const std::string path = Format("{}/{}", folder, entry);
     TANDEM_ASSIGN(const bool is_folder, root.IsFolder(path));
     if (!is_folder) continue;
     names.push_back(entry);
@@ -141,7 +141,7 @@ Status ListClasses(const DataRoot& root, const std::string& folder, std::vector<
     const std::int64_t before = files.size();
     TANDEM_ASSIGN(const std::vector<std::string> pictures, root.List(path, kMostFilesOfAClass));
     for (const std::string& picture : pictures) {
-      if (!HasUsualEnding(picture)) TANDEM_TRY(CheckOddFile(root, std::format("{}/{}", path, picture)));
+      if (!HasUsualEnding(picture)) TANDEM_TRY(CheckOddFile(root, Format("{}/{}", path, picture)));
       files.Add(picture);
     }
     if (files.size() == before) return Invalid("the folder of class '{}' has no pictures", Shown(path));

@@ -1,13 +1,13 @@
 #include "runtimes/training/graph/free_batch.h"
 
 #include <algorithm>
-#include <format>
 #include <set>
 #include <string>
 #include <vector>
 
 #include <ATen/ATen.h>
 
+#include "api/base/format.h"
 #include "runtimes/training/graph/graph_search.h"
 #include "runtimes/training/ops/tensor_proto.h"
 
@@ -47,7 +47,7 @@ void FreeBatchDimension(onnx::GraphProto& graph) {
     const at::Tensor freed = value->clone();
     freed[0].fill_(0);
     onnx::TensorProto* const own = graph.add_initializer();
-    own->set_name(std::format("{}/free_batch/{}", node.input(1), node.output(0)));
+    own->set_name(Format("{}/free_batch/{}", node.input(1), node.output(0)));
     own->set_data_type(onnx::TensorProto::INT64);
     if (!WriteTensor(freed, *own)) continue;
     node.set_input(1, own->name());

@@ -1,7 +1,6 @@
 // Turns an ONNX graph into a Program: orders and checks its nodes, computes what is constant, finds its weights.
 
 #include <algorithm>
-#include <format>
 #include <ranges>
 #include <set>
 #include <unordered_map>
@@ -9,6 +8,7 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include "api/base/format.h"
 #include "runtimes/training/graph/fixed_inputs.h"
 #include "runtimes/training/graph/fuse_nodes.h"
 #include "runtimes/training/graph/program.h"
@@ -38,7 +38,7 @@ Result<int> OpsetOf(const onnx::ModelProto& model) {
 
 std::string Label(const onnx::NodeProto& node) {
   const std::string& name = !node.name().empty() || node.output_size() == 0 ? node.name() : node.output(0);
-  return std::format("{} node '{}'", node.op_type(), name);
+  return Format("{} node '{}'", node.op_type(), name);
 }
 
 // What makes another value in each run though its inputs are the same.

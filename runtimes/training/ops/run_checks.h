@@ -9,6 +9,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "api/base/format.h"
+
 // What kernels ask of the values of a run. Wrong use throws std::invalid_argument, which a run reports as
 // kInvalidArgument with the node's name.
 
@@ -22,7 +24,7 @@ class UnsupportedError final : public std::runtime_error {
 
 template <typename... Args>
 void Require(bool holds, std::format_string<Args...> text, Args&&... args) {
-  if (!holds) throw std::invalid_argument(std::format(text, std::forward<Args>(args)...));
+  if (!holds) throw std::invalid_argument(Format(text, std::forward<Args>(args)...));
 }
 
 // The input, or an undefined tensor when the node has none there.

@@ -1,17 +1,17 @@
 #pragma once
 
-#include <format>
 #include <string_view>
 
 #include <c10/util/Exception.h>
 
+#include "api/base/format.h"
 #include "api/base/result.h"
 
 namespace tandem::training {
 
 // Whoever is told of it may try again with more; so it is never taken for a mistake in the job.
 [[nodiscard]] inline Error OutOfMemory(std::string_view what) {
-  return {ErrorCode::kTooLarge, std::format("out of memory: {}", what)};
+  return {ErrorCode::kTooLarge, Format("out of memory: {}", what)};
 }
 
 // What libtorch threw while it did `what`. Its allocator for the CPU has no kind of error of its own.
@@ -19,8 +19,8 @@ namespace tandem::training {
   const std::string_view text = error.what_without_backtrace();
   const bool memory =
       dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr || text.contains("DefaultCPUAllocator");
-  if (memory) return OutOfMemory(std::format("{}: {}", what, text));
-  return {ErrorCode::kInvalidArgument, std::format("{}: {}", what, text)};
+  if (memory) return OutOfMemory(Format("{}: {}", what, text));
+  return {ErrorCode::kInvalidArgument, Format("{}: {}", what, text)};
 }
 
 }  // namespace tandem::training

@@ -5,6 +5,7 @@
 
 #include <ATen/ATen.h>
 
+#include "api/base/format.h"
 #include "runtimes/training/ops/run_checks.h"
 
 namespace tandem::training {
@@ -75,7 +76,7 @@ Result<Window> Window::Read(NodeView& node) {
 std::size_t Window::SpaceOf(const at::Tensor& x) const {
   Require(x.dim() >= 3, "the input has {} dimensions and needs three or more", x.dim());
   const auto space = static_cast<std::size_t>(x.dim() - 2);
-  if (space > kMaxSpace) throw UnsupportedError(std::format("windows of {} dimensions are not supported", space));
+  if (space > kMaxSpace) throw UnsupportedError(Format("windows of {} dimensions are not supported", space));
   Require(space_ == 0 || space_ == space, "the input has {} dimensions; attributes are for {}", x.dim(), space_ + 2);
   return space;
 }

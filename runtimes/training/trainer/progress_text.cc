@@ -1,9 +1,10 @@
 #include "runtimes/training/trainer/progress_text.h"
 
 #include <charconv>
-#include <format>
 #include <map>
 #include <sstream>
+
+#include "api/base/format.h"
 
 namespace tandem::training {
 namespace {
@@ -20,11 +21,11 @@ bool Read(const std::map<std::string, std::string>& lines, const std::string& na
 }  // namespace
 
 std::string ProgressText(const TrainingProgress& progress) {
-  std::string text = std::format("step {}\nepoch {}\nbatch {}\nsince_best {}\n", progress.step, progress.position.epoch,
-                                 progress.position.batch, progress.since_best);
+  std::string text = Format("step {}\nepoch {}\nbatch {}\nsince_best {}\n", progress.step, progress.position.epoch,
+                            progress.position.batch, progress.since_best);
   // The shortest text that reads back as the same number.
-  if (progress.baseline) text += std::format("baseline {}\n", *progress.baseline);
-  if (progress.best) text += std::format("best {}\n", *progress.best);
+  if (progress.baseline) text += Format("baseline {}\n", *progress.baseline);
+  if (progress.best) text += Format("best {}\n", *progress.best);
   return text;
 }
 

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <format>
 #include <fstream>
 #include <string>
 #include <string_view>
@@ -10,6 +9,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
+
+#include "api/base/format.h"
 
 namespace tandem {
 namespace {
@@ -37,7 +38,7 @@ class NpyTest : public ::testing::Test {
     return text + header + data;
   }
   static std::string Header(std::string_view descr, std::string_view shape, std::string_view order = "False") {
-    return std::format("{{'descr': '{}', 'fortran_order': {}, 'shape': {}, }}\n", descr, order, shape);
+    return Format("{{'descr': '{}', 'fortran_order': {}, 'shape': {}, }}\n", descr, order, shape);
   }
 
   const std::filesystem::path file_;
@@ -81,7 +82,7 @@ TEST_F(NpyTest, ComparesTheDataWithTheShape) {
   for (const std::string data : {"abc", "abcdefgh", ""}) {
     const auto tensor = Read(Npy(Header("<f4", "(1,)"), data));
     ASSERT_FALSE(tensor);
-    EXPECT_THAT(tensor.error().message, HasSubstr(std::format("has {} bytes of data", data.size())));
+    EXPECT_THAT(tensor.error().message, HasSubstr(Format("has {} bytes of data", data.size())));
   }
 }
 

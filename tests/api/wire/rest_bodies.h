@@ -1,13 +1,13 @@
 #pragma once
 
 #include <cstring>
-#include <format>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "api/base/format.h"
 #include "api/base/infer_request.h"
 #include "api/wire/rest_infer_decode.h"
 
@@ -30,7 +30,7 @@ inline Result<InferRequest> DecodeBinary(std::string_view json, std::string_view
 
 // A request with one input 'x' whose data is JSON.
 inline std::string OneInput(std::string_view type, std::string_view shape, std::string_view data) {
-  return std::format(R"({{"inputs":[{{"name":"x","shape":{},"datatype":"{}","data":{}}}]}})", shape, type, data);
+  return Format(R"({{"inputs":[{{"name":"x","shape":{},"datatype":"{}","data":{}}}]}})", shape, type, data);
 }
 
 // The message of a request that must be refused as the client's mistake; empty when it was not.

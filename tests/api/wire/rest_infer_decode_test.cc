@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/base/format.h"
 #include "api/wire/infer_parameters.h"
 #include "api/wire/json_text.h"
 #include "tests/api/wire/rest_bodies.h"
@@ -93,7 +94,7 @@ TEST(RestInferDecode, RefusesDuplicateKeysAndNamesThem) {
   EXPECT_THAT(Refusal(R"({"inputs":[],"parameters":{"priority":1,"priority":2}})"),
               HasSubstr("'priority' in parameters"));
   std::string many = R"({"inputs":[],)";
-  for (int i = 0; i < 50; ++i) many += std::format("\"key{}\":0,", i);
+  for (int i = 0; i < 50; ++i) many += Format("\"key{}\":0,", i);
   EXPECT_THAT(Refusal(many + R"("key3":0})"), HasSubstr("'key3'"));
   EXPECT_TRUE(DecodeJson(many + R"("key50":0})"));
 }
@@ -142,7 +143,7 @@ TEST(RestInferDecode, RefusesBadDimensions) {
 
 TEST(RestInferDecode, BoundsCountsAndNames) {
   std::string outputs;
-  for (std::size_t i = 0; i <= kMaxTensors; ++i) outputs += std::format("{}{{\"name\":\"o{}\"}}", i > 0 ? "," : "", i);
+  for (std::size_t i = 0; i <= kMaxTensors; ++i) outputs += Format("{}{{\"name\":\"o{}\"}}", i > 0 ? "," : "", i);
   EXPECT_THAT(Refusal("{\"inputs\":[],\"outputs\":[" + outputs + "]}"), HasSubstr("more than 1024"));
   EXPECT_THAT(Refusal("{\"inputs\":[],\"outputs\":[{\"name\":\"" + std::string(1025, 'n') + "\"}]}"),
               HasSubstr("1025 bytes"));
@@ -150,7 +151,7 @@ TEST(RestInferDecode, BoundsCountsAndNames) {
 
 TEST(RestInferDecode, LongNamesAreCutInMessages) {
   const std::string name(1000, 'n');
-  const std::string message = Refusal(std::format(
+  const std::string message = Refusal(Format(
       R"({{"inputs":[{{"name":"{}","shape":[1],"datatype":"FP32","parameters":{{"binary_data_size":0}}}}]}})", name));
   EXPECT_THAT(message, HasSubstr("needs 4 bytes"));
   EXPECT_LT(message.size(), 300U);
@@ -177,9 +178,9 @@ TEST(RestInferBinary, RefusesMissingAndSurplusBytes) {
 
 TEST(RestInferBinary, RefusesSizesThatDisagreeWithShapeAndType) {
   const auto refusal = [](std::string_view size, std::string_view bytes) {
-    return RefusalOf(DecodeBinary(std::format(R"({{"inputs":[{{"name":"x","shape":[2],"datatype":"FP32",)"
-                                              R"("parameters":{{"binary_data_size":{}}}}}]}})",
-                                              size),
+    return RefusalOf(DecodeBinary(Format(R"({{"inputs":[{{"name":"x","shape":[2],"datatype":"FP32",)"
+                                         R"("parameters":{{"binary_data_size":{}}}}}]}})",
+                                         size),
                                   bytes));
   };
   EXPECT_THAT(refusal("4", "1234"), HasSubstr("needs 8 bytes but 4"));
@@ -193,9 +194,9 @@ TEST(RestInferBinary, RefusesSizesThatDisagreeWithShapeAndType) {
 
 TEST(RestInferBinary, ChecksTheInnerLengthsOfBytes) {
   const auto decode = [](std::string_view bytes) {
-    return DecodeBinary(std::format(R"({{"inputs":[{{"name":"x","shape":[2],"datatype":"BYTES",)"
-                                    R"("parameters":{{"binary_data_size":{}}}}}]}})",
-                                    bytes.size()),
+    return DecodeBinary(Format(R"({{"inputs":[{{"name":"x","shape":[2],"datatype":"BYTES",)"
+                               R"("parameters":{{"binary_data_size":{}}}}}]}})",
+                               bytes.size()),
                         bytes);
   };
   const auto good = decode(std::string_view("\x01\0\0\0a\0\0\0\0", 9));
@@ -220,7 +221,7 @@ TEST(RestInferBinary, ChecksTheLengthHeaderAgainstTheBody) {
 TEST(RestInferBinary, TakesExactlyOneSourcePerInput) {
   const auto refusal = [](std::string_view members) {
     return RefusalOf(
-        DecodeBinary(std::format(R"({{"inputs":[{{"name":"x","shape":[1],"datatype":"UINT8",{}}}]}})", members), "1"));
+        DecodeBinary(Format(R"({{"inputs":[{{"name":"x","shape":[1],"datatype":"UINT8",{}}}]}})", members), "1"));
   };
   EXPECT_THAT(refusal(R"("data":[1],"parameters":{"binary_data_size":1})"), HasSubstr("more than one"));
   EXPECT_THAT(refusal(R"("parameters":{"binary_data_size":1,"shared_memory_region":"r","shared_memory_byte_size":1})"),

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/base/format.h"
 #include "tests/api/wire/rest_bodies.h"
 
 namespace tandem {
@@ -10,16 +11,16 @@ using std::chrono::microseconds;
 using ::testing::HasSubstr;
 
 Result<InferRequest> WithParameters(std::string_view parameters) {
-  return DecodeJson(std::format(R"({{"inputs":[],"parameters":{{{}}}}})", parameters));
+  return DecodeJson(Format(R"({{"inputs":[],"parameters":{{{}}}}})", parameters));
 }
 
 Result<InferRequest> WithOutput(std::string_view parameters) {
-  return DecodeJson(std::format(R"({{"inputs":[],"outputs":[{{"name":"y","parameters":{{{}}}}}]}})", parameters));
+  return DecodeJson(Format(R"({{"inputs":[],"outputs":[{{"name":"y","parameters":{{{}}}}}]}})", parameters));
 }
 
 Result<InferRequest> WithInput(std::string_view parameters) {
   return DecodeJson(
-      std::format(R"({{"inputs":[{{"name":"x","shape":[2],"datatype":"FP32","parameters":{{{}}}}}]}})", parameters));
+      Format(R"({{"inputs":[{{"name":"x","shape":[2],"datatype":"FP32","parameters":{{{}}}}}]}})", parameters));
 }
 
 TEST(RestParameters, ReadsPriorityTimeoutAndSlo) {
@@ -71,7 +72,7 @@ TEST(RestParameters, AcceptsSequenceParameters) {
 TEST(RestParameters, RefusesMoreMembersThanAnybodyNeeds) {
   const auto members = [](int count) {
     std::string text;
-    for (int i = 0; i < count; ++i) text += std::format("{}\"p{}\":1", i == 0 ? "" : ",", i);
+    for (int i = 0; i < count; ++i) text += Format("{}\"p{}\":1", i == 0 ? "" : ",", i);
     return text;
   };
   EXPECT_TRUE(WithParameters(members(1024)));

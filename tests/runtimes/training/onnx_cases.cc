@@ -1,11 +1,11 @@
 #include "tests/runtimes/training/onnx_cases.h"
 
-#include <format>
 #include <fstream>
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include "api/base/format.h"
 #include "runtimes/training/graph/program.h"
 #include "runtimes/training/ops/tensor_proto.h"
 #include "tests/fakes/open_gate.h"
@@ -24,12 +24,11 @@ Result<Message> ReadMessage(const std::filesystem::path& file) {
 // Empty when they are alike.
 std::string Difference(const at::Tensor& got, const at::Tensor& expected, Comparison comparison) {
   if (got.scalar_type() != expected.scalar_type()) {
-    return std::format("type {} instead of {}", c10::toString(got.scalar_type()),
-                       c10::toString(expected.scalar_type()));
+    return Format("type {} instead of {}", c10::toString(got.scalar_type()), c10::toString(expected.scalar_type()));
   }
   if (got.sizes() != expected.sizes()) {
-    return std::format("{} dimensions and {} elements instead of {} and {}", got.dim(), got.numel(), expected.dim(),
-                       expected.numel());
+    return Format("{} dimensions and {} elements instead of {} and {}", got.dim(), got.numel(), expected.dim(),
+                  expected.numel());
   }
   if (comparison == Comparison::kShapes) return "";
   // Half-precision results carry no more than three digits.
@@ -38,7 +37,7 @@ std::string Difference(const at::Tensor& got, const at::Tensor& expected, Compar
   const at::Tensor a = got.to(at::kDouble).contiguous();
   const at::Tensor b = expected.to(at::kDouble).contiguous();
   if (at::allclose(a, b, tolerance, tolerance, /*equal_nan=*/true)) return "";
-  return std::format("differs by up to {}", (a - b).abs().max().item<double>());
+  return Format("differs by up to {}", (a - b).abs().max().item<double>());
 }
 
 // Undefined when the value is none that ATen could hold: whether a program refuses it is what is tested.
@@ -72,10 +71,10 @@ Result<OnnxCase> ReadCase(const std::filesystem::path& folder) {
   const auto data = folder / "test_data_set_0";
   const onnx::GraphProto& graph = test.model.graph();
   for (int i = 0; i < graph.input_size(); ++i) {
-    TANDEM_ASSIGN(test.inputs.emplace_back(), ReadValue(data / std::format("input_{}.pb", i), graph.input(i)));
+    TANDEM_ASSIGN(test.inputs.emplace_back(), ReadValue(data / Format("input_{}.pb", i), graph.input(i)));
   }
   for (int i = 0; i < graph.output_size(); ++i) {
-    TANDEM_ASSIGN(test.outputs.emplace_back(), ReadValue(data / std::format("output_{}.pb", i), graph.output(i)));
+    TANDEM_ASSIGN(test.outputs.emplace_back(), ReadValue(data / Format("output_{}.pb", i), graph.output(i)));
   }
   return test;
 }
@@ -97,11 +96,11 @@ Result<std::string> RunCase(const OnnxCase& test, Comparison comparison) {
     return outputs.error().message;
   }
   if (outputs->size() != test.outputs.size()) {
-    return std::format("{} outputs instead of {}", outputs->size(), test.outputs.size());
+    return Format("{} outputs instead of {}", outputs->size(), test.outputs.size());
   }
   for (std::size_t i = 0; i < outputs->size(); ++i) {
     const std::string difference = Difference((*outputs)[i], test.outputs[i], comparison);
-    if (!difference.empty()) return std::format("output '{}': {}", wanted[i], difference);
+    if (!difference.empty()) return Format("output '{}': {}", wanted[i], difference);
   }
   return "";
 }

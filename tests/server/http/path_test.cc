@@ -1,6 +1,5 @@
 #include "server/http/path.h"
 
-#include <format>
 #include <map>
 #include <string>
 #include <vector>
@@ -8,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include "api/base/format.h"
 #include "api/wire/json_text.h"
 
 namespace tandem::http {
@@ -63,7 +63,7 @@ TEST(SplitPath, GivesBackWhatWasEncoded) {
     const auto name = *rc::gen::container<std::string>(rc::gen::inRange<char>(0x20, 0x7f));
     RC_PRE(!name.empty() && name != "." && name != ".." && !name.contains('/') && !name.contains('\\'));
     std::string encoded = "/";
-    for (const char c : name) encoded += std::format("%{:02X}", static_cast<unsigned char>(c));
+    for (const char c : name) encoded += Format("%{:02X}", static_cast<unsigned char>(c));
     RC_ASSERT(Split(encoded) == Segments{name});
   }));
 }
@@ -92,7 +92,7 @@ TEST(ParseQuery, RefusesWhatHasNoMeaning) {
     EXPECT_EQ(parameters.error().code, ErrorCode::kInvalidArgument) << query;
   }
   std::string many;
-  for (int i = 0; i < 33; ++i) many += std::format("p{}=1&", i);
+  for (int i = 0; i < 33; ++i) many += Format("p{}=1&", i);
   EXPECT_FALSE(ParseQuery(many));
 }
 

@@ -1,12 +1,13 @@
 #include "server/http/request_parser.h"
 
 #include <cstdint>
-#include <format>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
+
+#include "api/base/format.h"
 
 namespace tandem::http {
 namespace {
@@ -40,7 +41,7 @@ Reading Read(const std::vector<std::string>& pieces, const Limits& limits) {
         case RequestParser::Event::kHead: reading.continues += parser.expects_continue() ? 1 : 0; break;
         case RequestParser::Event::kComplete: {
           const RequestParser::Taken taken = parser.Take();
-          reading.requests.push_back(std::format(
+          reading.requests.push_back(Format(
               "{} {}{} [{}]", taken.head.method_name(), taken.head.path(), taken.head.keep_alive() ? "" : " close",
               std::string_view(reinterpret_cast<const char*>(taken.body.view.data()), taken.body.size())));
           break;
@@ -248,16 +249,16 @@ TEST(RequestParser, AlignsTheTensorsBehindTheJson) {
   for (const std::size_t json : {0u, 1u, 17u, 64u, 100u}) {
     const std::string body(json + 256, 'x');
     const auto taken =
-        ReadOne(std::format("POST / HTTP/1.1\r\nHost: x\r\nInference-Header-Content-Length: {}\r\n"
-                            "Content-Length: {}\r\n\r\n{}",
-                            json, body.size(), body));
+        ReadOne(Format("POST / HTTP/1.1\r\nHost: x\r\nInference-Header-Content-Length: {}\r\n"
+                       "Content-Length: {}\r\n\r\n{}",
+                       json, body.size(), body));
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(taken.body.view.data() + json) % kTensorAlignment, 0u) << json;
   }
 }
 
 TEST(RequestParser, LeavesAWrongJsonLengthToWhoeverReadsTheBody) {
   for (const char* json : {"-1", "6", "x", "99999999999999999999", ""}) {
-    const auto taken = ReadOne(std::format(
+    const auto taken = ReadOne(Format(
         "POST / HTTP/1.1\r\nHost: x\r\nInference-Header-Content-Length: {}\r\nContent-Length: 5\r\n\r\nhello", json));
     EXPECT_EQ(taken.body.size(), 5u) << json;
   }

@@ -9,6 +9,7 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
+#include "api/base/format.h"
 #include "tests/fakes/fake_session.h"
 
 namespace tandem {
@@ -42,9 +43,9 @@ class InferenceServiceTest : public ::testing::Test {
     std::string counts;
     for (const char* name : {"met", "missed", "rejected"}) {
       const std::string text = Text();
-      const std::string key = std::format("tandem_slo_{}_total{{model=\"m\"}} ", name);
+      const std::string key = Format("tandem_slo_{}_total{{model=\"m\"}} ", name);
       const auto at = text.find(key);
-      counts += std::format("{}={} ", name, at == std::string::npos ? '0' : text[at + key.size()]);
+      counts += Format("{}={} ", name, at == std::string::npos ? '0' : text[at + key.size()]);
     }
     return counts;
   }

@@ -1,13 +1,12 @@
 #include "server/infer/prepare.h"
 
-#include <format>
-
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "api/base/format.h"
 #include "tests/fakes/fake_session.h"
 
 namespace tandem {
@@ -153,7 +152,7 @@ class SharedInputTest : public PrepareTest {
   }
   ~SharedInputTest() override { ::shm_unlink(key_.c_str()); }
 
-  const std::string key_ = std::format("/tandem-prepare-test-{}", ::getpid());
+  const std::string key_ = Format("/tandem-prepare-test-{}", ::getpid());
 };
 
 TEST_F(SharedInputTest, TheSizeMustFitTheShapeBeforeAnythingIsRead) {

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <filesystem>
-#include <format>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -21,6 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "api/base/format.h"
 #include "server/jobs/job_schema.h"
 #include "server/jobs/job_store.h"
 #include "tests/server/jobs/store_fixture.h"
@@ -97,7 +97,7 @@ TEST(JobStoreFaults, AfterKillEveryPromiseIsKeptAndNothingIsHalfDone) {
       EXPECT_EQ(job.progress.step, job.state == JobState::kQueued ? 0 : job.id);
       const auto events = (*store)->EventsAfter(job.id, 0, 100).value();
       ASSERT_EQ(events.size(), static_cast<std::size_t>(job.state == JobState::kSucceeded ? 3 : int(job.state)) + 1);
-      EXPECT_THAT(events.back().body, HasSubstr(std::format("\"to\":\"{}\"", JobStateName(job.state))));
+      EXPECT_THAT(events.back().body, HasSubstr(Format("\"to\":\"{}\"", JobStateName(job.state))));
     }
   }
 }
@@ -162,7 +162,7 @@ TEST_F(DamagedStoreTest, ADatabaseOfANewerProgramIsRefusedAndKept) {
   EXPECT_THAT(OpenError(), HasSubstr("has version 99, and this program knows none beyond"));
   {
     const auto database = Database::Open(file()).value();
-    ASSERT_TRUE(database->RunScript(std::format("PRAGMA user_version={}", JobMigrations().size())));
+    ASSERT_TRUE(database->RunScript(Format("PRAGMA user_version={}", JobMigrations().size())));
   }
   EXPECT_EQ(OpenError(), "no error");
 }

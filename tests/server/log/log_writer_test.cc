@@ -1,12 +1,13 @@
 #include "server/log/log_writer.h"
 
 #include <array>
-#include <format>
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
+
+#include "api/base/format.h"
 
 namespace tandem {
 namespace {
@@ -15,7 +16,7 @@ using namespace std::chrono_literals;
 using ::testing::StartsWith;
 
 std::string Notice(std::uint64_t dropped) {
-  return std::format("{} dropped\n", dropped);
+  return Format("{} dropped\n", dropped);
 }
 
 // A pipe that holds 4096 bytes. Its writing end is left open: a writer may still use it.
@@ -53,8 +54,8 @@ TEST(LogWriter, WritesInOrder) {
   LogWriter writer(pipe.in(), 1 << 20, Notice);
   std::string expected;
   for (int i = 0; i < 100; ++i) {
-    writer.Write(std::format("line {}\n", i));
-    expected += std::format("line {}\n", i);
+    writer.Write(Format("line {}\n", i));
+    expected += Format("line {}\n", i);
   }
   EXPECT_EQ(pipe.ReadUntil("line 99\n"), expected);
   EXPECT_TRUE(writer.Flush(1min));

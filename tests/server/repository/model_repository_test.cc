@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/base/format.h"
 #include "api/wire/proto/model_config.pb.h"
 #include "tests/server/repository/repository_fixture.h"
 
@@ -47,7 +48,7 @@ class Repository : public testing::Test {
   [[nodiscard]] std::vector<std::string> Index(bool ready_only = false) const {
     std::vector<std::string> lines;
     for (const IndexEntry& entry : models_->Index(ready_only)) {
-      lines.push_back(std::format("{}/{} {} {}", entry.name, entry.version, ModelStateName(entry.state), entry.reason));
+      lines.push_back(Format("{}/{} {} {}", entry.name, entry.version, ModelStateName(entry.state), entry.reason));
     }
     return lines;
   }
@@ -129,7 +130,7 @@ TEST_F(Repository, ARepositoryThatIsNotThereStopsTheStart) {
 
 TEST_F(Repository, TheVersionPolicyDecidesWhatIsServed) {
   for (const int version : {1, 2, 10}) {
-    repo_.Write(std::format("m/{}/model.onnx", version), AddModel(version));
+    repo_.Write(Format("m/{}/model.onnx", version), AddModel(version));
   }
   Start();
   EXPECT_EQ(Served("m"), 10);
@@ -492,7 +493,7 @@ TEST_F(Repository, BadFileOverridesLeaveNothingBehind) {
   EXPECT_FALSE(models_->Load("m", {.config_json = "{}", .files = {{"../1/model.onnx", "x"}}}));
   EXPECT_FALSE(models_->Load("m", {.config_json = "{}", .files = {{"1/model.onnx", "corrupt"}}}));
   for (int i = 0; i < 20; ++i) {
-    EXPECT_FALSE(models_->Load(std::format("x{}", i), {.config_json = "{}", .files = {{"1/model.onnx", "corrupt"}}}));
+    EXPECT_FALSE(models_->Load(Format("x{}", i), {.config_json = "{}", .files = {{"1/model.onnx", "corrupt"}}}));
   }
   EXPECT_EQ(Served("m"), 1);
   EXPECT_EQ(models_->Index(false).size(), 1U);

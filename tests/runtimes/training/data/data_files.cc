@@ -2,13 +2,14 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <format>
 #include <fstream>
 #include <stdexcept>
 
 #include <jpeglib.h>
 #include <png.h>
 #include <zlib.h>
+
+#include "api/base/format.h"
 
 namespace tandem::training {
 namespace {
@@ -71,8 +72,7 @@ void DataFolder::Write(const std::string& file, std::string_view bytes) const {
 }
 
 std::string Npy(std::string_view descr, std::string_view shape, std::string_view data, std::string_view fortran_order) {
-  std::string header =
-      std::format("{{'descr': '{}', 'fortran_order': {}, 'shape': {}, }}", descr, fortran_order, shape);
+  std::string header = Format("{{'descr': '{}', 'fortran_order': {}, 'shape': {}, }}", descr, fortran_order, shape);
   while ((10 + header.size() + 1) % 64 != 0) header += ' ';
   header += '\n';
   std::string out("\x93NUMPY\x01\x00", 8);
