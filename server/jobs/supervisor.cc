@@ -41,7 +41,7 @@ bool IsFinal(ErrorCode code) {
 }  // namespace
 
 Supervisor::Supervisor(const JobOptions& options, JobStore& store, JobMetrics& metrics, const Clock& clock,
-                       std::function<void(const JobRecord&, const TrainingJob&, const EndEvent&)> succeeded)
+                       std::function<void(const JobRecord&, const TrainingJob&)> succeeded)
     : options_(options),
       store_(store),
       metrics_(metrics),
@@ -312,13 +312,14 @@ Status Supervisor::Succeed(JobId id, const TrainingJob& job, const JobProgress& 
   TANDEM_TRY(BringToRunning(id));
   const bool early = end.outcome == TrainerOutcome::kStoppedEarly;
   const char* const reason = early ? "stopped early: evaluations were no longer better" : "";
-  TANDEM_ASSIGN(
-      const JobRecord done,
-      store_.Transition(id, JobAction::kSucceed,
-                        {.reason = reason, .progress = progress, .publish_due = job.publish != PublishRule::kNever}));
+  TANDEM_ASSIGN(const JobRecord done, store_.Transition(id, JobAction::kSucceed,
+                                                        {.reason = reason,
+                                                         .progress = progress,
+                                                         .publish_due = job.publish != PublishRule::kNever,
+                                                         .baseline = end.baseline}));
   failures_.erase(id);
   metrics_.Ended(id);
-  succeeded_(done, job, end);
+  succeeded_(done, job);
   return {};
 }
 

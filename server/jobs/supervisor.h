@@ -29,7 +29,7 @@ class Supervisor {
  public:
   // `succeeded` is told of each job that has its model trained. All borrowed; they outlive it.
   Supervisor(const JobOptions& options, JobStore& store, JobMetrics& metrics, const Clock& clock,
-             std::function<void(const JobRecord&, const TrainingJob&, const EndEvent&)> succeeded);
+             std::function<void(const JobRecord&, const TrainingJob&)> succeeded);
   // Kills the trainers that still run; their jobs go on when a server comes back.
   ~Supervisor();
 
@@ -108,7 +108,7 @@ class Supervisor {
   JobStore& store_;
   JobMetrics& metrics_;
   const Clock& clock_;
-  const std::function<void(const JobRecord&, const TrainingJob&, const EndEvent&)> succeeded_;
+  const std::function<void(const JobRecord&, const TrainingJob&)> succeeded_;
 
   // Jobs thread only.
   std::map<JobId, Active> active_;

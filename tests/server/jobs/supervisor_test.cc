@@ -47,7 +47,7 @@ class SupervisorTest : public StoreTest {
     supervisor_.reset();
     Reopen();
     supervisor_ = std::make_unique<Supervisor>(options_, *store_, metrics_, clock_,
-                                               [this](const auto&, const auto&, const auto&) { ++succeeded_; });
+                                               [this](const auto&, const auto&) { ++succeeded_; });
     ASSERT_TRUE(supervisor_->Recover());
   }
   void TrainerIs(const std::string& script) {
@@ -142,6 +142,16 @@ TEST_F(SupervisorTest, OnlyMonotonicTimeMakesATrainerHang) {
   clock_.Advance(300s);
   TurnUntil([&] { return Job(id).retries == 1; });
   EXPECT_THAT(Job(id).reason, HasSubstr("did nothing for 300 s"));
+}
+
+TEST_F(SupervisorTest, WhatAJobBeganFromIsKnownToTheNextServer) {
+  TrainerIs(std::string(kPlan) +
+            R"(echo '{"event":"end","outcome":"finished","step":9,"baseline":0.25,"best":0.5,"code":"internal","message":""}' >&3)");
+  const JobId id = Submit();
+  TurnUntil(id, JobState::kSucceeded);
+  Restart();
+  EXPECT_EQ(Job(id).baseline, 0.25);
+  EXPECT_EQ(Job(id).progress.best_metric, 0.5);
 }
 
 TEST_F(SupervisorTest, RecordsShowTheTimeOfDay) {
