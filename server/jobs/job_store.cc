@@ -217,7 +217,8 @@ Result<JobRecord> JobStore::Transition(JobId id, JobAction action, const Transit
   const bool succeeds = action == JobAction::kSucceed;
   TANDEM_TRY(database_->Execute(
       "UPDATE jobs SET state = ?, reason = ?, model_version = ?, attempts = attempts + ?, retries = retries + ?, "
-      "started_at = coalesce(started_at, ?), ended_at = ?, next_attempt_at = ?, publish_due = ?, baseline = ? WHERE id = ?",
+      "started_at = coalesce(started_at, ?), ended_at = ?, next_attempt_at = ?, publish_due = ?, baseline = ? "
+      "WHERE id = ?",
       JobStateName(*next), reason, fields.model_version.value_or(before.model_version), action == JobAction::kAdmit,
       action == JobAction::kRetry, started ? std::optional(now) : std::nullopt,
       HasEnded(*next) ? std::optional(now) : std::nullopt, waits ? fields.next_attempt_at : std::nullopt,
