@@ -160,6 +160,14 @@ Result<Score> Learner::Evaluate(const Examples& batch) {
   });
 }
 
+std::int64_t Learner::model_parameters() const {
+  std::int64_t numbers = 0;
+  for (const auto& [name, weight] : program_->weights()) {
+    if (weight.tensor.is_floating_point()) numbers += weight.tensor.numel();
+  }
+  return numbers;
+}
+
 NamedTensors Learner::Weights() const {
   const at::NoGradGuard no_gradients;
   NamedTensors weights;
