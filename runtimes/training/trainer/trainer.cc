@@ -72,7 +72,8 @@ Status Trainer::Resume() {
        .total_steps = total_steps_,
        .examples = stream_->examples(),
        .evaluation_examples = evaluation_source_ ? evaluation_source_->size() : source_->size() - stream_->examples(),
-       .parameters = parameters});
+       .parameters = parameters,
+       .model_parameters = learner_->model_parameters()});
   return {};
 }
 
