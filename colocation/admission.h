@@ -1,11 +1,14 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <string_view>
 
 #include "api/base/clock.h"
 #include "api/base/result.h"
+#include "profiler/latency_model.h"
 
 namespace tandem {
 
@@ -18,6 +21,11 @@ struct AdmissionSnapshot {
   std::size_t queued_model = 0;  // Of these, for the request's model.
   std::size_t max_queued = 0;
   std::size_t max_queued_model = 0;  // 0: no bound of its own.
+
+  // Of what runs and of what stands before the request in the queue, as far as it is known; without its own run.
+  std::chrono::nanoseconds work_ahead{0};
+  bool idle = false;                 // Nothing runs and nothing waits.
+  std::optional<RunPrediction> run;  // Its own, with those that it shares it with; nullopt: not known.
 };
 
 // Decides at arrival whether a request may wait. Pure: same snapshot, same answer.
@@ -32,5 +40,23 @@ class BoundedQueueAdmission final : public AdmissionPolicy {
  public:
   [[nodiscard]] Status Admit(const AdmissionSnapshot& snapshot) const override;
 };
+
+// Of these, only what is expected to be answered by its deadline. What has no deadline, or whose run is not known, is
+// never refused by prediction. Nor is what finds the device idle when nothing was learnt of its model for a while: or a
+// model that was slow once would be refused for ever.
+class DeadlineAdmission final : public AdmissionPolicy {
+ public:
+  [[nodiscard]] Status Admit(const AdmissionSnapshot& snapshot) const override;
+
+ private:
+  const BoundedQueueAdmission room_;
+};
+
+// By name: "deadline" or "queue". kInvalidArgument lists them.
+[[nodiscard]] Result<std::unique_ptr<const AdmissionPolicy>> MakeAdmission(std::string_view name);
+
+// Whether it is too late for a request that has not begun: more likely than not its run would end after its deadline.
+// Not while what is known of the run is old, as above.
+[[nodiscard]] bool IsHopeless(MonotonicTime now, MonotonicTime deadline, const std::optional<RunPrediction>& run);
 
 }  // namespace tandem
