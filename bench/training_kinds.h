@@ -10,14 +10,15 @@ namespace tandem::bench {
 // What training costs. All but "training_start" take the fields "network" (bench/training/networks.h) and "batch".
 
 // Kind "training_rate": tandem and a program of libtorch's own layers train the same network, in turn, with the same
-// number of threads, batch and optimizer. Series for each of tandem, libtorch and libtorch_heap (that program with
-// tandem's heap): SIDE.rate (steps a second), SIDE.memory (the most that the process has held).
+// number of threads, batch and optimizer, in new processes every round. Series for each of tandem, libtorch and
+// libtorch_heap (that program with tandem's heap): SIDE.rate (steps a second), SIDE.memory (the most that the process
+// has held).
 [[nodiscard]] Result<std::unique_ptr<Measurement>> ParseTrainingRate(JsonFields& fields,
                                                                      const std::vector<PeerSpec>& peers);
 
-// Kind "training_checkpoint": tandem with a checkpoint in every "steps" steps, and without. Series: step (seconds),
-// stall (seconds that those steps take longer), stall_share (of the time of one step), interval_share (of the default
-// interval between two checkpoints).
+// Kind "training_checkpoint": "steps" steps of tandem with a checkpoint in them and as many without, in turn, in one
+// process. Series: step (seconds), stall (seconds that those steps take longer), stall_share (of the time of one step),
+// interval_share (of the default interval between two checkpoints).
 [[nodiscard]] Result<std::unique_ptr<Measurement>> ParseTrainingCheckpoint(JsonFields& fields,
                                                                            const std::vector<PeerSpec>& peers);
 

@@ -1,13 +1,16 @@
 // The kinds "training_rate" and "training_checkpoint".
 
+#include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <limits>
+#include <ranges>
 #include <string>
 #include <utility>
 
 #include "api/base/format.h"
 #include "api/base/training_job.h"
-#include "bench/interleave.h"
+#include "bench/checkpoint_stall.h"
 #include "bench/training_kinds.h"
 #include "bench/training_side.h"
 
@@ -17,38 +20,70 @@ namespace {
 constexpr std::int64_t kAnySteps = std::numeric_limits<std::int32_t>::max();
 constexpr double kAnyTime = 1e6;
 constexpr int kMostSteps = 1000;
+constexpr const char* kSides[] = {"tandem", "libtorch", "libtorch_heap"};
+
+// What a side has done in a round.
+struct RunningSide {
+  std::string name;
+  std::unique_ptr<TrainingSide> process;
+  std::int64_t steps = 0;
+  double seconds = 0;
+};
 
 class TrainingRate final : public Measurement {
  public:
   explicit TrainingRate(TrainedNetwork trained) : trained_(std::move(trained)) {}
 
   [[nodiscard]] std::vector<std::string> series() const override {
-    return {"tandem.rate",     "tandem.memory",      "libtorch.rate",
-            "libtorch.memory", "libtorch_heap.rate", "libtorch_heap.memory"};
+    std::vector<std::string> names;
+    for (const char* side : kSides) std::ranges::move(SeriesOf(side), std::back_inserter(names));
+    return names;
   }
   [[nodiscard]] Result<SeriesMap> Run(BenchContext& context, const std::set<std::string>& wanted) const override;
 
  private:
+  static std::vector<std::string> SeriesOf(const std::string& side) { return {side + ".rate", side + ".memory"}; }
+
   const TrainedNetwork trained_;
 };
 
-Result<SeriesMap> TrainingRate::Run(BenchContext& context, const std::set<std::string>& /*wanted*/) const {
-  const std::string what = Format("training {}", trained_.network);
-  context.say(what);
+// Two turns of each side, there and back, so that a machine that grows slower hits all alike.
+Status TakeTwoTurns(const BenchContext& context, std::vector<RunningSide>& sides) {
   const double window = std::chrono::duration<double>(context.pace.window).count();
-  std::vector<std::unique_ptr<TrainingSide>> processes;
-  std::vector<Side> sides;
-  for (const char* name : {"tandem", "libtorch", "libtorch_heap"}) {
-    TANDEM_ASSIGN(auto process, TrainingSide::Start(context, name, trained_, 0));
-    const TrainingSide& side = *processes.emplace_back(std::move(process));
-    sides.push_back({.name = name, .sample = [&side, window]() -> Result<Figures> {
-                       TANDEM_ASSIGN(const Turn turn, side.Take(window, kAnySteps));
-                       TANDEM_ASSIGN(const auto peak, side.PeakBytes());
-                       return Figures{{"rate", static_cast<double>(turn.steps) / turn.seconds},
-                                      {"memory", static_cast<double>(peak)}};
-                     }});
+  const auto take = [&](RunningSide& side) -> Status {
+    TANDEM_TRY(context.CheckStop());
+    TANDEM_ASSIGN(const Turn turn, side.process->Take(window, kAnySteps));
+    side.steps += turn.steps;
+    side.seconds += turn.seconds;
+    return {};
+  };
+  for (RunningSide& side : sides) TANDEM_TRY(take(side));
+  for (RunningSide& side : std::views::reverse(sides)) TANDEM_TRY(take(side));
+  return {};
+}
+
+// Each round has processes of its own: how fast a process is and how much it holds depends on where its memory happens
+// to lie, and that luck belongs into the spread.
+Result<SeriesMap> TrainingRate::Run(BenchContext& context, const std::set<std::string>& wanted) const {
+  SeriesMap series;
+  for (int round = 0; round < context.pace.rounds; ++round) {
+    context.say(Format("training {}: round {} of {}", trained_.network, round + 1, context.pace.rounds));
+    std::vector<RunningSide> sides;
+    for (const char* name : kSides) {
+      if (std::ranges::none_of(SeriesOf(name), [&](const auto& of) { return wanted.contains(of); })) continue;
+      TANDEM_TRY(context.CheckStop());
+      TANDEM_ASSIGN(auto process, TrainingSide::Start(context, name, trained_, 0));
+      sides.push_back({.name = name, .process = std::move(process)});
+    }
+    if (round % 2 == 1) std::ranges::reverse(sides);
+    TANDEM_TRY(TakeTwoTurns(context, sides));
+    for (const RunningSide& side : sides) {
+      TANDEM_ASSIGN(const auto peak, side.process->PeakBytes());
+      series[side.name + ".rate"].samples.push_back(static_cast<double>(side.steps) / side.seconds);
+      series[side.name + ".memory"].samples.push_back(static_cast<double>(peak));
+    }
   }
-  return Interleave(context, what, sides);
+  return series;
 }
 
 class TrainingCheckpoint final : public Measurement {
@@ -65,30 +100,26 @@ class TrainingCheckpoint final : public Measurement {
   const int steps_;
 };
 
+// In one process: two of the very same trainer differ by more than a checkpoint costs.
 Result<SeriesMap> TrainingCheckpoint::Run(BenchContext& context, const std::set<std::string>& /*wanted*/) const {
-  const std::string what = Format("checkpoints of {}", trained_.network);
-  context.say(what);
-  TANDEM_ASSIGN(const auto plain, TrainingSide::Start(context, "tandem", trained_, 0));
-  TANDEM_ASSIGN(const auto saving, TrainingSide::Start(context, "tandem", trained_, steps_));
-  // The first step is done: with these the checkpoint follows the first step of each turn.
-  for (const TrainingSide* side : {plain.get(), saving.get()}) TANDEM_TRY(side->Take(kAnyTime, steps_ - 2));
-  const auto sample = [&](const TrainingSide& side) -> Result<Figures> {
-    TANDEM_ASSIGN(const Turn turn, side.Take(kAnyTime, steps_));
-    return Figures{{"time", turn.seconds}};
-  };
-  TANDEM_ASSIGN(SeriesMap times, Interleave(context, what,
-                                            {{.name = "plain", .sample = [&] { return sample(*plain); }},
-                                             {.name = "saving", .sample = [&] { return sample(*saving); }}}));
+  TANDEM_ASSIGN(const auto side, TrainingSide::Start(context, "tandem", trained_, 2 * steps_));
+  // One step is done. With these every second turn begins with a step that a checkpoint follows.
+  TANDEM_TRY(side->Take(kAnyTime, steps_ - 2));
+  std::vector<double> turns;
+  const int all = 2 * context.pace.rounds + 1;
+  for (int i = 0; i < all; ++i) {
+    context.say(Format("checkpoints of {}: turn {} of {}", trained_.network, i + 1, all));
+    TANDEM_TRY(context.CheckStop());
+    TANDEM_ASSIGN(const Turn turn, side->Take(kAnyTime, steps_));
+    turns.push_back(turn.seconds);
+  }
   SeriesMap series;
-  const std::vector<double>& without = times["plain.time"].samples;
-  const std::vector<double>& with = times["saving.time"].samples;
-  for (std::size_t round = 0; round < without.size(); ++round) {
-    const double step = without[round] / steps_;
-    const double stall = with[round] - without[round];
+  for (const CheckpointStall& one : CheckpointStalls(turns)) {
+    const double step = one.without / steps_;
     series["step"].samples.push_back(step);
-    series["stall"].samples.push_back(stall);
-    series["stall_share"].samples.push_back(stall / step);
-    series["interval_share"].samples.push_back(stall / CheckpointSpec{}.every_seconds);
+    series["stall"].samples.push_back(one.stall);
+    series["stall_share"].samples.push_back(one.stall / step);
+    series["interval_share"].samples.push_back(one.stall / CheckpointSpec{}.every_seconds);
   }
   return series;
 }

@@ -73,7 +73,7 @@ file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/cli11.cc CONTENT "${cli11_source}")
 add_library(tandem_cli11 STATIC ${CMAKE_BINARY_DIR}/cli11.cc)
 target_compile_definitions(tandem_cli11 PUBLIC CLI11_COMPILE)
 target_link_libraries(tandem_cli11 PUBLIC CLI11::CLI11)
-target_compile_options(tandem_cli11 PRIVATE -w ${TANDEM_SANITIZE_OPTIONS})
+target_compile_options(tandem_cli11 PRIVATE -w -O0 ${TANDEM_SANITIZE_OPTIONS})
 set_target_properties(tandem_cli11 PROPERTIES CXX_CLANG_TIDY "")
 
 # Standard headers that most files use, compiled once: a third of a cold build is spent on them otherwise. Every file

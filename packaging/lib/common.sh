@@ -49,7 +49,11 @@ need_space() {
 # interruptible COMMAND…: runs COMMAND in a process group of its own, so that a signal to this
 # script stops all of it at once instead of waiting for it to end.
 interruptible() {
-  local status=0
+  local status=0 told=
+  # A signal that comes before JOB is known is heard as soon as it is: else COMMAND would be left running.
+  trap 'told=130' INT
+  trap 'told=143' TERM
+  trap 'told=129' HUP
   set -m
   "$@" </dev/null &
   JOB=$!
@@ -57,6 +61,7 @@ interruptible() {
   trap 'stop_job 130' INT
   trap 'stop_job 143' TERM
   trap 'stop_job 129' HUP
+  [[ -z $told ]] || stop_job "$told"
   wait "$JOB" || status=$?
   trap - INT TERM HUP
   return "$status"
@@ -67,7 +72,12 @@ logged() { "${@:2}" >>"$1" 2>&1; }
 
 stop_job() {
   trap '' INT TERM HUP
-  kill -TERM -- "-$JOB" 2>/dev/null || true
+  # More than once: a shell that is just starting a child, or is that child and not itself yet, may not hear it.
+  local round
+  for ((round = 0; round < 100; ++round)); do
+    kill -TERM -- "-$JOB" 2>/dev/null || break
+    sleep 0.05
+  done
   wait "$JOB" 2>/dev/null || true
   [[ ! -t 2 ]] || printf '\r\033[K' >&2
   say "stopped; the same command goes on from here"

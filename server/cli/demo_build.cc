@@ -32,7 +32,8 @@ constexpr std::chrono::seconds kPatience{10};
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  ::signal(SIGPIPE, SIG_DFL);
+  // A shell cannot trap what was ignored when it started, and by SIGTERM it is told to end.
+  for (const int number : {SIGPIPE, SIGTERM}) ::signal(number, SIG_DFL);
   const sched_param idle{};
   if (::sched_setscheduler(0, SCHED_IDLE, &idle) != 0) ::setpriority(PRIO_PROCESS, 0, 19);
   const int nothing = ::open("/dev/null", O_RDONLY);

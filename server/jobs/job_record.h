@@ -56,6 +56,8 @@ struct JobRecord {
   std::string reason;  // Of its state, in words: why it failed, why it is tried again.
   std::string published_version;
   bool publish_due = false;  // It has succeeded, is to be published by itself, and that was not tried to its end yet.
+  // Of one that has succeeded: what it came to in its evaluation before its first step, if it was measured.
+  std::optional<double> baseline;
 };
 
 // What a transition changes besides the state; what is not given stays.
@@ -64,7 +66,8 @@ struct TransitionFields {
   std::optional<std::string> model_version;
   std::optional<std::int64_t> next_attempt_at;  // Only with kRetry and kRequeue; each other action forgets it.
   std::optional<JobProgress> progress;
-  bool publish_due = false;  // Only with kSucceed.
+  bool publish_due = false;        // Only with kSucceed.
+  std::optional<double> baseline;  // Only with kSucceed.
 };
 
 struct JobQuery {

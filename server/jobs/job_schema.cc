@@ -81,6 +81,10 @@ ALTER TABLE jobs ADD COLUMN publish_due INTEGER NOT NULL DEFAULT 0;
 UPDATE jobs SET owner = 'default' WHERE owner = '';
 )sql";
 
+constexpr const char* kVersion3 = R"sql(
+ALTER TABLE jobs ADD COLUMN baseline REAL;
+)sql";
+
 // The version of the database; 0 for an empty one. Fails for what is not ours.
 Result<std::int64_t> VersionOf(Database& database) {
   TANDEM_ASSIGN(const std::int64_t tables, database.WholeOf("SELECT count(*) FROM sqlite_schema"));
@@ -95,7 +99,7 @@ Result<std::int64_t> VersionOf(Database& database) {
 }  // namespace
 
 std::span<const std::string> JobMigrations() {
-  static const std::array<std::string, 2> migrations = {kVersion1, kVersion2};
+  static const std::array<std::string, 3> migrations = {kVersion1, kVersion2, kVersion3};
   return migrations;
 }
 

@@ -60,9 +60,7 @@ Result<std::unique_ptr<JobService>> JobService::Start(JobOptions options, reposi
   if (service->wake_fd_ < 0) return Fail(ErrorCode::kInternal, "no event descriptor for training jobs can be had");
   service->supervisor_ = std::make_unique<Supervisor>(
       service->options_, *service->store_, service->metrics_, clock,
-      [owner = service.get()](const JobRecord& record, const TrainingJob& job, const EndEvent& end) {
-        owner->PublishDue(record, job, end.baseline);
-      });
+      [owner = service.get()](const JobRecord& record, const TrainingJob& job) { owner->PublishDue(record, job); });
   TANDEM_TRY(service->supervisor_->Recover());
   service->CountStates();
   service->publishing_ = std::make_unique<BulkThread>("publish");

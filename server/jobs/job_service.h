@@ -119,7 +119,7 @@ class JobService {
   void Wait();
   [[nodiscard]] Result<JobStore::Submitted> SubmitNow(const Submission& submission);
   // Publishes by itself what is due, once models are there; what cannot be now stays due.
-  void PublishDue(const JobRecord& record, const TrainingJob& job, std::optional<double> baseline);
+  void PublishDue(const JobRecord& record, const TrainingJob& job);
   // Refuses a job whose publishing is under way already.
   [[nodiscard]] Status CheckNotBusy(JobId id) const;
   void StartPublishing(PublishOrder order, Done<JobRecord> done);

@@ -26,7 +26,7 @@ Result<PublishOrder> OrderFor(const JobRecord& record) {
   }
   auto job = ParseTrainingJob(record.spec);
   if (!job) return std::unexpected(job.error().ToError());
-  return PublishOrder{.record = record, .job = *std::move(job), .only_if_better = false, .baseline = {}};
+  return PublishOrder{.record = record, .job = *std::move(job), .only_if_better = false};
 }
 
 }  // namespace
@@ -115,10 +115,9 @@ void JobService::StartRollBack(const JobRecord& record, Done<JobRecord> done) {
   });
 }
 
-void JobService::PublishDue(const JobRecord& record, const TrainingJob& job, std::optional<double> baseline) {
+void JobService::PublishDue(const JobRecord& record, const TrainingJob& job) {
   if (!record.publish_due || !models_loaded_ || draining_.load()) return;
-  PublishOrder order{
-      .record = record, .job = job, .only_if_better = job.publish == PublishRule::kIfBetter, .baseline = baseline};
+  PublishOrder order{.record = record, .job = job, .only_if_better = job.publish == PublishRule::kIfBetter};
   StartPublishing(std::move(order), [id = record.id](const Result<JobRecord>& published) {
     if (!published) {
       LogError("a job could not be published", {{"job", std::to_string(id)}, {"reason", published.error().message}});
@@ -140,7 +139,7 @@ void JobService::ModelsLoaded() {
       query.before = page->next;
     } while (query.before != 0);
     for (const JobRecord& record : due | std::views::reverse) {
-      if (const auto order = OrderFor(record)) PublishDue(record, order->job, std::nullopt);
+      if (const auto order = OrderFor(record)) PublishDue(record, order->job);
     }
   });
 }

@@ -18,7 +18,7 @@ constexpr std::size_t kMaxReasonBytes = 8192;
 constexpr std::string_view kSelect =
     "SELECT id, state, name, owner, idempotency_key, spec, model, model_version, priority, created_at, started_at, "
     "ended_at, step, total_steps, epoch, loss, metric_name, metric, best_metric, attempts, retries, next_attempt_at, "
-    "reason, published_version, publish_due FROM jobs ";
+    "reason, published_version, publish_due, baseline FROM jobs ";
 
 // A row of kSelect.
 Result<JobRecord> ToRecord(const Statement& row) {
@@ -51,7 +51,8 @@ Result<JobRecord> ToRecord(const Statement& row) {
                    .next_attempt_at = row.WholeOrNone(21),
                    .reason = row.Text(22),
                    .published_version = row.Text(23),
-                   .publish_due = row.Whole(24) != 0};
+                   .publish_due = row.Whole(24) != 0,
+                   .baseline = row.NumberOrNone(25)};
 }
 
 Result<std::string> Sha256(std::string_view text) {
@@ -213,13 +214,15 @@ Result<JobRecord> JobStore::Transition(JobId id, JobAction action, const Transit
   if (!next) return Fail(next.error().code, "job {}: {}", id, next.error().message);
   const std::int64_t now = Now();
   const bool started = action == JobAction::kStart;
+  const bool succeeds = action == JobAction::kSucceed;
   TANDEM_TRY(database_->Execute(
       "UPDATE jobs SET state = ?, reason = ?, model_version = ?, attempts = attempts + ?, retries = retries + ?, "
-      "started_at = coalesce(started_at, ?), ended_at = ?, next_attempt_at = ?, publish_due = ? WHERE id = ?",
+      "started_at = coalesce(started_at, ?), ended_at = ?, next_attempt_at = ?, publish_due = ?, baseline = ? "
+      "WHERE id = ?",
       JobStateName(*next), reason, fields.model_version.value_or(before.model_version), action == JobAction::kAdmit,
       action == JobAction::kRetry, started ? std::optional(now) : std::nullopt,
       HasEnded(*next) ? std::optional(now) : std::nullopt, waits ? fields.next_attempt_at : std::nullopt,
-      action == JobAction::kSucceed && fields.publish_due, id));
+      succeeds && fields.publish_due, succeeds ? fields.baseline : std::nullopt, id));
   if (fields.progress) TANDEM_TRY(WriteProgress(id, *fields.progress));
   TANDEM_TRY(InsertEvent(id, "state", StateEvent(before.state, *next, JobActionName(action), reason)));
   TANDEM_ASSIGN(JobRecord after, Read(id));

@@ -1,15 +1,15 @@
 #include "server/jobs/measure_model.h"
 
-#include <chrono>
 #include <optional>
+#include <string>
 #include <system_error>
 #include <utility>
 #include <variant>
 
 #include <poll.h>
 
-#include "server/jobs/trainer_process.h"
-#include "server/trainer/run_file.h"
+#include "api/base/format.h"
+#include "server/jobs/contained_trainer.h"
 
 namespace tandem::jobs {
 namespace {
@@ -18,29 +18,23 @@ namespace fs = std::filesystem;
 
 constexpr int kTickMs = 100;
 
-// The last word of a trainer; kUnavailable, and its end, when it is not to be waited for any more.
-Result<EndEvent> WaitForEnd(TrainerProcess& trainer, std::chrono::milliseconds hang_limit, const Clock& clock,
-                            const std::atomic<bool>& stop) {
+// The last word of a trainer; why it has none else. kUnavailable when it is not to be waited for any more.
+Result<EndEvent> WaitForEnd(ContainedTrainer& trainer, const std::atomic<bool>& stop) {
+  TrainerProcess& process = trainer.process();
   std::optional<EndEvent> end;
-  std::uint64_t ops = 0;
-  MonotonicTime alive_at = clock.Now();
   while (!stop.load()) {
-    const auto exit = trainer.Poll();
-    for (TrainerEvent& event : trainer.ReadEvents()) {
+    const auto exit = process.Poll();
+    for (TrainerEvent& event : process.ReadEvents()) {
       if (auto* const last = std::get_if<EndEvent>(&event)) end = std::move(*last);
     }
     if (exit) {
-      if (end) return *std::move(end);
-      return Fail(ErrorCode::kInternal, "its trainer ended: {}", exit->Words());
+      if (end && !trainer.killed()) return *std::move(end);
+      return std::unexpected(trainer.WhyEnded(*exit));
     }
-    if (const std::uint64_t now = trainer.board().Signs().ops; now != ops) {
-      ops = now;
-      alive_at = clock.Now();
-    }
-    if (clock.Now() - alive_at >= hang_limit) return Fail(ErrorCode::kInternal, "its trainer did nothing any more");
-    pollfd events{.fd = trainer.events_fd(), .events = POLLIN, .revents = 0};
+    trainer.Watch();
+    pollfd events{.fd = process.events_fd(), .events = POLLIN, .revents = 0};
     // One that has said its last word is readable for ever.
-    ::poll(trainer.silent() ? nullptr : &events, trainer.silent() ? 0 : 1, kTickMs);
+    ::poll(process.silent() ? nullptr : &events, process.silent() ? 0 : 1, kTickMs);
   }
   return Fail(ErrorCode::kUnavailable, "the server is stopping");
 }
@@ -54,22 +48,13 @@ Result<double> MeasureModel(const TrainingJob& job, const fs::path& model, const
   fs::remove_all(place, ec);
   fs::create_directories(place, ec);
   if (ec) return Fail(ErrorCode::kInternal, "'{}' cannot be made: {}", place.string(), ec.message());
-  TrainerRun run{.job = job,
-                 .model = model,
-                 .folder = place,
-                 .data_root = options.data_root,
-                 .threads = job.threads > 0 ? job.threads : options.threads,
-                 .measure_only = true};
+  TrainerRun run{.job = job, .model = model, .folder = place, .data_root = {}, .measure_only = true};
   // It is measured as it is: with its own head, and whatever its weights are called.
   run.job.replace_head.reset();
   run.job.trainable.clear();
-  TANDEM_TRY(WriteRunFile(run, place / "run.json"));
-  TANDEM_ASSIGN(const auto trainer, TrainerProcess::Start({.program = options.trainer,
-                                                           .run_file = place / "run.json",
-                                                           .folder = place,
-                                                           .memory = job.memory,
-                                                           .idle = options.idle}));
-  const Result<EndEvent> end = WaitForEnd(*trainer, options.hang_limit, clock, stop);
+  const std::string name = Format("measuring-{}", folder.path.filename().string());
+  TANDEM_ASSIGN(const auto trainer, ContainedTrainer::Start(std::move(run), name, options, clock));
+  const Result<EndEvent> end = WaitForEnd(*trainer, stop);
   fs::remove_all(place, ec);
   if (!end) return std::unexpected(end.error());
   if (end->outcome == TrainerOutcome::kFailed) return std::unexpected(end->error);

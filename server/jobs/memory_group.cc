@@ -5,6 +5,7 @@
 #include <ranges>
 
 #include <fcntl.h>
+#include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -90,6 +91,23 @@ Status SetLimit(const fs::path& group, bool second_version, std::uint64_t bytes)
   return KeepBehindServer(group);
 }
 
+// Whether a process of ours can get in; one that has ended since has tried. Made before it has a limit, so that the
+// kernel has no reason to end it.
+Status TryDoor(int door, const fs::path& file) {
+  const pid_t pid = ::fork();
+  if (pid == 0) ::_exit(::write(door, "0", 1) == 1 ? 0 : errno);
+  if (pid < 0) return Fail(ErrorCode::kUnavailable, "no process can be started: {}", ErrnoText());
+  int status = 0;
+  while (::waitpid(pid, &status, 0) != pid) {
+    if (errno != EINTR) return Fail(ErrorCode::kUnavailable, "a process was lost: {}", ErrnoText());
+  }
+  if (WIFEXITED(status) && WEXITSTATUS(status) != 0) {
+    errno = WEXITSTATUS(status);
+    return Fail(ErrorCode::kUnsupported, "no process can be moved by '{}': {}", file.string(), ErrnoText());
+  }
+  return {};
+}
+
 // systemd marks what it hands over; which of the two depends on whether the service runs as root.
 bool IsDelegated(const fs::path& group) {
   for (const char* const name : {"user.delegate", "trusted.delegate"}) {
@@ -144,6 +162,7 @@ Result<std::unique_ptr<MemoryGroup>> MemoryGroup::Make(const fs::path& parent, c
   const std::string why = door < 0 ? ErrnoText() : "";
   std::unique_ptr<MemoryGroup> group(new MemoryGroup(folder, second_version, door));  // Removes it from here on.
   if (door < 0) return Fail(ErrorCode::kUnavailable, "'{}' cannot be opened: {}", door_file.string(), why);
+  TANDEM_TRY(TryDoor(door, door_file));
   TANDEM_TRY(SetLimit(folder, second_version, bytes));
   group->kills_before_ = group->Kills();
   return group;

@@ -25,11 +25,13 @@ namespace tandem::jobs {
 // worth nothing. So a parent that shares out the CPU, too, is used only where the group itself can be made idle.
 class MemoryGroup {
  public:
-  // Whether groups can be made below `parent`; an error that says what is missing else. Understands version 1 (a folder
+  // Whether groups can be made below `parent`; an error that says what is missing else, and kUnsupported when they can
+  // be made but no process of ours be moved into them. Understands version 1 (a folder
   // of the memory controller) and 2 (a folder without processes, in which "memory" is enabled for its children, or can
   // be). `parent` is /sys/fs/cgroup/… or, in tests, anything that looks like it.
   [[nodiscard]] static Status Check(const std::filesystem::path& parent);
-  // A group `name` of at most `bytes`. One of that name that a killed server left is used again.
+  // A group `name` of at most `bytes`, that a process of ours can be moved into: one has tried. One of that name that a
+  // killed server left is used again.
   [[nodiscard]] static Result<std::unique_ptr<MemoryGroup>> Make(const std::filesystem::path& parent,
                                                                  const std::string& name, std::uint64_t bytes);
   ~MemoryGroup();

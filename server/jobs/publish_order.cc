@@ -9,7 +9,8 @@ namespace {
 
 Result<double> MeasureServed(const PublishOrder& order, const PublishParts& parts, const JobFolder& folder) {
   TANDEM_ASSIGN(const auto served, parts.publisher.ServedFile(order.record.model));
-  if (order.baseline && SameBytes(served, folder.source_model())) return *order.baseline;
+  const std::optional<double> baseline = order.record.baseline;
+  if (baseline && SameBytes(served, folder.source_model())) return *baseline;
   const auto measured = MeasureModel(order.job, served, folder, parts.options, parts.clock, parts.stop);
   if (measured) return *measured;
   return Fail(measured.error().code, "the served model could not be measured by the job's evaluation: {}",

@@ -18,7 +18,6 @@ struct PublishOrder {
   JobRecord record;
   TrainingJob job;
   bool only_if_better = false;
-  std::optional<double> baseline;  // What the model that the job began from came to in its evaluation, when known.
 };
 
 struct PublishOutcome {
@@ -34,8 +33,9 @@ struct PublishParts {
   const std::atomic<bool>& stop;
 };
 
-// Carries an order out, on the publish thread. "Better" is meant against what is served now: when that is no longer the
-// model that the job began from, it is measured by the job's own evaluation. kUnavailable when the server stops.
+// Carries an order out, on the publish thread. "Better" is meant against what is served now: the job's baseline while
+// that is still the model that the job began from; else it is measured by the job's own evaluation. kUnavailable when
+// the server stops.
 [[nodiscard]] Result<PublishOutcome> CarryOut(const PublishOrder& order, const PublishParts& parts);
 
 }  // namespace tandem::jobs

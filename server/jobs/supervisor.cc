@@ -4,8 +4,6 @@
 #include <chrono>
 #include <utility>
 
-#include <sys/stat.h>
-
 #include "api/base/format.h"
 #include "api/wire/json_text.h"
 #include "api/wire/training_job_json.h"
@@ -26,13 +24,6 @@ std::int64_t WallMs(const Clock& clock) {
   return std::chrono::duration_cast<milliseconds>(clock.WallNow().time_since_epoch()).count();
 }
 
-// The same for every server of a state folder, and another for those of others.
-std::string GroupName(const std::filesystem::path& state, JobId id) {
-  struct stat status{};
-  (void)::stat(state.c_str(), &status);
-  return Format("tandem-{}-{}-job-{}", status.st_dev, status.st_ino, id);
-}
-
 // What fails again however often it is tried.
 bool IsFinal(ErrorCode code) {
   return code == ErrorCode::kInvalidArgument || code == ErrorCode::kUnsupported;
@@ -41,7 +32,7 @@ bool IsFinal(ErrorCode code) {
 }  // namespace
 
 Supervisor::Supervisor(const JobOptions& options, JobStore& store, JobMetrics& metrics, const Clock& clock,
-                       std::function<void(const JobRecord&, const TrainingJob&, const EndEvent&)> succeeded)
+                       std::function<void(const JobRecord&, const TrainingJob&)> succeeded)
     : options_(options),
       store_(store),
       metrics_(metrics),
@@ -88,7 +79,7 @@ Result<JobRecord> Supervisor::Resume(JobId id) {
     return store_.Transition(id, JobAction::kRequeue, {.reason = "resumed"});
   }
   TANDEM_ASSIGN(JobRecord job, store_.Transition(id, JobAction::kResume));
-  active->second.alive_at = clock_.Now();
+  active->second.trainer->CountFromNow();
   Hold(active->second, std::nullopt);
   return job;
 }
@@ -105,12 +96,12 @@ Result<JobRecord> Supervisor::Cancel(JobId id) {
 
 void Supervisor::BeginDrain() {
   draining_ = true;
-  for (auto& [id, active] : active_) active.process->Interrupt();
+  for (auto& [id, active] : active_) active.trainer->process().Interrupt();
 }
 
 std::vector<int> Supervisor::fds() const {
   std::vector<int> fds;
-  for (const auto& [id, active] : active_) fds.push_back(active.process->events_fd());
+  for (const auto& [id, active] : active_) fds.push_back(active.trainer->process().events_fd());
   return fds;
 }
 
@@ -125,7 +116,7 @@ void Supervisor::Turn() {
   for (auto active = active_.begin(); active != active_.end();) {
     Active& one = active->second;
     // Before its last words are read: what it wrote before it ended is then there.
-    const auto exit = one.process->Poll();
+    const auto exit = one.trainer->process().Poll();
     TakeEvents(one);
     if (exit) {
       metrics_.Stopped(active->first);
@@ -133,7 +124,8 @@ void Supervisor::Turn() {
       active = active_.erase(active);
       continue;
     }
-    Watch(one);
+    CountHeld(one);
+    one.trainer->Watch();
     if (clock_.Now() - one.saved_at >= kBetweenSaves) Save(one);
     ++active;
   }
@@ -192,34 +184,16 @@ void Supervisor::StartDue() {
   }
 }
 
-std::unique_ptr<MemoryGroup> Supervisor::GroupFor(JobId id, const TrainingJob& job) const {
-  if (!job.memory || options_.memory_groups.empty()) return nullptr;
-  auto group = MemoryGroup::Make(options_.memory_groups, GroupName(options_.state, id), *job.memory);
-  if (group) return *std::move(group);
-  LogWarning("a trainer is started without a control group",
-             {{"job", std::to_string(id)}, {"reason", group.error().message}});
-  return nullptr;
-}
-
 Status Supervisor::StartJob(JobRecord record) {
   auto job = ParseTrainingJob(record.spec);
   if (!job) return std::unexpected(job.error().ToError());
   const JobFolder folder = JobFolder::Of(options_.state, record.id);
-  TANDEM_TRY(WriteRunFile({.job = *job,
-                           .model = folder.source_model(),
-                           .folder = folder.path,
-                           .data_root = options_.data_root,
-                           .threads = job->threads > 0 ? job->threads : options_.threads,
-                           .number = record.id},
-                          folder.run_file()));
-  auto group = GroupFor(record.id, *job);
-  TANDEM_ASSIGN(auto process, TrainerProcess::Start({.program = options_.trainer,
-                                                     .run_file = folder.run_file(),
-                                                     .folder = folder.path,
-                                                     .memory = group ? std::nullopt : job->memory,
-                                                     .memory_group = group ? group->door() : -1,
-                                                     .idle = options_.idle}));
-  LogInfo("trainer started", {{"job", std::to_string(record.id)}, {"pid", std::to_string(process->pid())}});
+  TANDEM_ASSIGN(
+      auto trainer,
+      ContainedTrainer::Start(
+          {.job = *job, .model = folder.source_model(), .folder = folder.path, .data_root = {}, .number = record.id},
+          Format("job-{}", record.id), options_, clock_));
+  LogInfo("trainer started", {{"job", std::to_string(record.id)}, {"pid", std::to_string(trainer->process().pid())}});
   metrics_.Started(record.id);
   const MonotonicTime now = clock_.Now();
   const JobId id = record.id;
@@ -227,11 +201,9 @@ Status Supervisor::StartJob(JobRecord record) {
   Active active{.record = std::move(record),
                 .job = *std::move(job),
                 .folder = folder,
-                .memory_group = std::move(group),
-                .process = std::move(process),
+                .trainer = std::move(trainer),
                 .progress = std::move(progress),
                 .saved_at = now,
-                .alive_at = now,
                 .held_until = now};
   active_.emplace(id, std::move(active));
   return {};
@@ -241,36 +213,14 @@ void Supervisor::Hold(Active& active, std::optional<HoldReason> reason) {
   CountHeld(active);
   active.hold = reason;
   active.held_until = clock_.Now();
-  active.process->board().Set(reason ? Permit::kHold : Permit::kRun);
+  active.trainer->process().board().Set(reason ? Permit::kHold : Permit::kRun);
 }
 
 void Supervisor::CountHeld(Active& active) {
   const MonotonicTime now = clock_.Now();
-  const bool waits = active.hold && active.process->board().Signs().held;
+  const bool waits = active.hold && active.trainer->process().board().Signs().held;
   if (waits) metrics_.Held(active.record.id, *active.hold, now - active.held_until);
   active.held_until = now;
-}
-
-void Supervisor::Watch(Active& active) {
-  const MonotonicTime now = clock_.Now();
-  CountHeld(active);
-  const TrainerSigns signs = active.process->board().Signs();
-  if (signs.ops != active.ops || signs.held) active.alive_at = now;
-  active.ops = signs.ops;
-  const auto kill = [&](std::string cause) {
-    if (!active.cause.empty()) return;
-    active.cause = std::move(cause);
-    active.process->Kill();
-  };
-  if (now - active.alive_at >= options_.hang_limit) {
-    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(options_.hang_limit);
-    kill(Format("its trainer did nothing for {} s and was killed", seconds.count()));
-  }
-  if (!active.job.memory || active.memory_group) return;
-  if (const std::uint64_t held = active.process->ResidentBytes(); held > *active.job.memory) {
-    kill(Format("out of memory: its trainer held {} bytes, and the limit of the job is {} bytes (/memory)", held,
-                *active.job.memory));
-  }
 }
 
 // A job may be told to wait when its trainer is just about done.
@@ -285,11 +235,7 @@ void Supervisor::Finish(Active& active, const TrainerExit& exit) {
   Save(active);
   const JobId id = active.record.id;
   LogInfo("trainer ended", {{"job", std::to_string(id)}, {"how", exit.clean() ? "well" : exit.Words()}});
-  if (active.cause.empty() && !active.end && active.memory_group && active.memory_group->HasKilled()) {
-    active.cause = Format("out of memory: the kernel ended its trainer; the limit of the job is {} bytes (/memory)",
-                          *active.job.memory);
-  }
-  if (active.end && active.cause.empty()) {
+  if (active.end && !active.trainer->killed()) {
     const EndEvent& end = *active.end;
     switch (end.outcome) {
       case TrainerOutcome::kFinished:
@@ -304,21 +250,21 @@ void Supervisor::Finish(Active& active, const TrainerExit& exit) {
       case TrainerOutcome::kFailed: return Settle(id, [this, id, why = end.error] { return Retry(id, why); });
     }
   }
-  const Error why{ErrorCode::kInternal, active.cause.empty() ? "its trainer ended: " + exit.Words() : active.cause};
-  Settle(id, [this, id, why] { return Retry(id, why); });
+  Settle(id, [this, id, why = active.trainer->WhyEnded(exit)] { return Retry(id, why); });
 }
 
 Status Supervisor::Succeed(JobId id, const TrainingJob& job, const JobProgress& progress, const EndEvent& end) {
   TANDEM_TRY(BringToRunning(id));
   const bool early = end.outcome == TrainerOutcome::kStoppedEarly;
   const char* const reason = early ? "stopped early: evaluations were no longer better" : "";
-  TANDEM_ASSIGN(
-      const JobRecord done,
-      store_.Transition(id, JobAction::kSucceed,
-                        {.reason = reason, .progress = progress, .publish_due = job.publish != PublishRule::kNever}));
+  TANDEM_ASSIGN(const JobRecord done, store_.Transition(id, JobAction::kSucceed,
+                                                        {.reason = reason,
+                                                         .progress = progress,
+                                                         .publish_due = job.publish != PublishRule::kNever,
+                                                         .baseline = end.baseline}));
   failures_.erase(id);
   metrics_.Ended(id);
-  succeeded_(done, job, end);
+  succeeded_(done, job);
   return {};
 }
 

@@ -13,12 +13,11 @@
 #include "api/base/result.h"
 #include "api/base/training_job.h"
 #include "server/jobs/attempt_waits.h"
+#include "server/jobs/contained_trainer.h"
 #include "server/jobs/job_folder.h"
 #include "server/jobs/job_metrics.h"
 #include "server/jobs/job_options.h"
 #include "server/jobs/job_store.h"
-#include "server/jobs/memory_group.h"
-#include "server/jobs/trainer_process.h"
 
 namespace tandem::jobs {
 
@@ -29,7 +28,7 @@ class Supervisor {
  public:
   // `succeeded` is told of each job that has its model trained. All borrowed; they outlive it.
   Supervisor(const JobOptions& options, JobStore& store, JobMetrics& metrics, const Clock& clock,
-             std::function<void(const JobRecord&, const TrainingJob&, const EndEvent&)> succeeded);
+             std::function<void(const JobRecord&, const TrainingJob&)> succeeded);
   // Kills the trainers that still run; their jobs go on when a server comes back.
   ~Supervisor();
 
@@ -56,25 +55,19 @@ class Supervisor {
     JobRecord record;
     TrainingJob job;
     JobFolder folder;
-    std::unique_ptr<MemoryGroup> memory_group;  // Null: there is none. Outlives what is in it.
-    std::unique_ptr<TrainerProcess> process;
+    std::unique_ptr<ContainedTrainer> trainer;
     JobProgress progress;
     bool progress_unsaved = false;
     std::vector<SeriesPoint> losses;  // Not in the store yet.
     std::vector<SeriesPoint> rates;
     MonotonicTime saved_at;
     std::optional<EndEvent> end;
-    std::string cause;  // Why it was killed, when we did that.
-    std::uint64_t ops = 0;
-    MonotonicTime alive_at;
     std::int64_t counted_step = 0;   // Up to here its steps are in the metrics.
     std::optional<HoldReason> hold;  // Why it is told to wait.
     MonotonicTime held_until{};      // Up to here its waiting is.
   };
 
   void StartDue();
-  // Null where there is to be none, or none can be had: then the trainer is bounded by other means.
-  [[nodiscard]] std::unique_ptr<MemoryGroup> GroupFor(JobId id, const TrainingJob& job) const;
   [[nodiscard]] Status StartJob(JobRecord record);  // It has been admitted.
   void TakeEvents(Active& active);
   void Take(Active& active, const PlanEvent& event);
@@ -84,7 +77,6 @@ class Supervisor {
   void Take(Active& active, const SkippedEvent& event);
   void Take(Active& active, const EndEvent& event);
   void Save(Active& active);
-  void Watch(Active& active);
   void Hold(Active& active, std::optional<HoldReason> reason);
   // Adds the time since the last look to what it has waited, if it does.
   void CountHeld(Active& active);
@@ -108,7 +100,7 @@ class Supervisor {
   JobStore& store_;
   JobMetrics& metrics_;
   const Clock& clock_;
-  const std::function<void(const JobRecord&, const TrainingJob&, const EndEvent&)> succeeded_;
+  const std::function<void(const JobRecord&, const TrainingJob&)> succeeded_;
 
   // Jobs thread only.
   std::map<JobId, Active> active_;

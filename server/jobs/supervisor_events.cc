@@ -22,7 +22,7 @@ void LogIfFailed(const Result<T>& result, const char* what, JobId id) {
 }  // namespace
 
 void Supervisor::TakeEvents(Active& active) {
-  for (const TrainerEvent& event : active.process->ReadEvents()) {
+  for (const TrainerEvent& event : active.trainer->process().ReadEvents()) {
     std::visit([&](const auto& one) { Take(active, one); }, event);
   }
 }

@@ -234,6 +234,8 @@ std::string LogTail(const std::filesystem::path& folder, std::size_t most_bytes)
   std::string tail(length, '\0');
   in.read(tail.data(), static_cast<std::streamsize>(length));
   tail.resize(static_cast<std::size_t>(in.gcount()));
+  // From the beginning of a line on, if there is one.
+  if (length < size) tail.erase(0, tail.find('\n') + 1);
   return tail;
 }
 

@@ -77,7 +77,7 @@ class TrainerProcess {
   std::uint64_t bad_lines_ = 0;
 };
 
-// The end of a trainer's log, for people.
+// The end of a trainer's log, for people; in whole lines, unless there is none.
 [[nodiscard]] std::string LogTail(const std::filesystem::path& folder, std::size_t most_bytes);
 [[nodiscard]] inline std::filesystem::path LogFile(const std::filesystem::path& folder) {
   return folder / "trainer.log";

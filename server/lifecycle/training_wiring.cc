@@ -43,22 +43,27 @@ jobs::JobOptions Settings(const ServeOptions& o) {
   return settings;
 }
 
+// Their memory is bounded by other means then.
+fs::path WithoutGroups(const Error& why) {
+  LogWarning("trainers get no control groups", {{"reason", why.message}});
+  return {};
+}
+
 // Where trainers get control groups: as told, or where nobody minds; empty for nowhere.
 Result<fs::path> MemoryGroups(const std::string& option) {
   if (option == "none") return fs::path();
   if (option != "auto") {
-    TANDEM_TRY(jobs::MemoryGroup::Check(option));
-    return fs::path(option);
+    const Status usable = jobs::MemoryGroup::Check(option);
+    if (usable) return fs::path(option);
+    if (usable.error().code != ErrorCode::kUnsupported) return std::unexpected(usable.error());
+    return WithoutGroups(usable.error());
   }
   std::ifstream in("/proc/self/cgroup");
   const std::string membership{std::istreambuf_iterator<char>(in), {}};
   const auto delegated = jobs::DelegatedGroup(membership, "/sys/fs/cgroup");
   if (!delegated) return fs::path();
-  if (const Status usable = jobs::MemoryGroup::Check(*delegated); !usable) {
-    LogWarning("trainers get no control groups", {{"reason", usable.error().message}});
-    return fs::path();
-  }
-  return *delegated;
+  const Status usable = jobs::MemoryGroup::Check(*delegated);
+  return usable ? *delegated : WithoutGroups(usable.error());
 }
 
 }  // namespace

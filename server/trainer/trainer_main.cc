@@ -25,6 +25,7 @@
 #include "runtimes/training/trainer/training_heap.h"
 #include "server/trainer/event_pipe.h"
 #include "server/trainer/run_file.h"
+#include "server/trainer/trainer_log.h"
 
 namespace tandem {
 namespace {
@@ -48,7 +49,7 @@ Status LockFolder(const std::filesystem::path& folder) {
   return {};
 }
 
-Result<EndEvent> Train(const TrainerRun& run, TrainerBoard& board, EventPipe& pipe) {
+Result<EndEvent> Train(const TrainerRun& run, TrainerBoard& board, training::TrainerListener& listener) {
   TANDEM_TRY(LockFolder(run.folder));
   training::KeepFreedMemory();
   at::set_num_threads(run.threads);
@@ -56,7 +57,7 @@ Result<EndEvent> Train(const TrainerRun& run, TrainerBoard& board, EventPipe& pi
   BoardGate gate(board);
   const training::TrainerPaths paths{
       .model = run.model, .folder = run.folder, .data_root = run.data_root, .job = run.number};
-  TANDEM_ASSIGN(const auto trainer, training::Trainer::Prepare(run.job, paths, gate, pipe, RealClock::Instance()));
+  TANDEM_ASSIGN(const auto trainer, training::Trainer::Prepare(run.job, paths, gate, listener, RealClock::Instance()));
   training::TrainingEnd end = training::TrainingEnd::kFinished;
   if (run.measure_only) {
     TANDEM_TRY(trainer->Measure());
@@ -75,10 +76,10 @@ Result<EndEvent> Train(const TrainerRun& run, TrainerBoard& board, EventPipe& pi
 }
 
 // Memory may run out anywhere, also where nobody expects it.
-Result<EndEvent> TrainWithinMemory(const TrainerRun& run, TrainerBoard& board, EventPipe& pipe) {
+Result<EndEvent> TrainWithinMemory(const TrainerRun& run, TrainerBoard& board, training::TrainerListener& listener) {
   Result<EndEvent> end = Fail(ErrorCode::kInternal, "");
   try {
-    end = Train(run, board, pipe);
+    end = Train(run, board, listener);
   } catch (const std::bad_alloc&) {
     end = std::unexpected(training::OutOfMemory("the trainer needs more than it may have"));
   } catch (const std::system_error& error) {
@@ -135,14 +136,18 @@ int Main(const char* run_file) {
   EventPipe pipe(kTrainerEventsFd, RealClock::Instance());
   auto board = TrainerBoard::Attach(kTrainerBoardFd);
   auto run = ReadRunFile(run_file);
-  if (run) PrepareLastWords(run->job);
+  TrainerLog log(STDERR_FILENO, RealClock::Instance(), pipe);
+  if (run) {
+    PrepareLastWords(run->job);
+    log.OnRun(*run);
+  }
   Result<EndEvent> end = !board ? std::unexpected(board.error())
                          : !run ? std::unexpected(run.error())
-                                : TrainWithinMemory(*run, **board, pipe);
+                                : TrainWithinMemory(*run, **board, log);
   if (!end) {
-    std::fprintf(stderr, "tandem-trainer: %s\n", end.error().message.c_str());
     end = EndEvent{.outcome = TrainerOutcome::kFailed, .step = 0, .baseline = {}, .best = {}, .error = end.error()};
   }
+  log.OnEnd(*end);
   pipe.OnEnd(*end);
   return end->outcome == TrainerOutcome::kFailed ? 1 : 0;
 }

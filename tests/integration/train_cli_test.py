@@ -52,7 +52,9 @@ class TrainCli(TrainingTest):
         self.assertRegex(self.train("metrics", 1).stdout, r"(?m)^loss +\d+")
         self.assertIn("*", self.train("metrics", 1, "--plot").stdout)
         self.assertIn("STEP", self.train("checkpoints", 1).stdout)
-        self.assertEqual(self.log(1), self.train("logs", 1, "--follow").stdout)
+        log = self.train("logs", 1, "--follow").stdout
+        self.assertEqual(self.log(1), log)
+        self.assertRegex(log, r'(?m)^\d+-\d+-\d+T\d+:\d+:\d+Z job 1 "short": model digits')
         self.assertIn("admitted → running", self.train("events", 1).stdout)
         events = [json.loads(line) for line in self.train("events", "--json").stdout.splitlines()]
         self.assertEqual([str(number) for number, _, _ in self.events(1)], [event["id"] for event in events])

@@ -40,7 +40,7 @@ class FullDisk(DiskTest):
         done = self.wait(submitted["id"], "failed")
         self.assertIn("No space left on device", done["reason"])
         self.assertIn("(2 attempts)", done["reason"])
-        self.assertIn("the end of its log: tandem-trainer: ", done["reason"])
+        self.assertRegex(done["reason"], r"; the end of its log: (?s:.*)Z failed: .*No space left on device")
         retries = [body for _, kind, body in self.events(done["id"]) if kind == "state" and body["action"] == "retry"]
         self.assertEqual(len(retries), 1)
         self.assertIn("No space left on device", retries[0]["reason"])

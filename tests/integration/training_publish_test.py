@@ -226,6 +226,21 @@ class Publishing(PublishTest):
         self.call("POST", f"/jobs/{job_id}/rollback")
         self.assertEqual(self.versions("digits"), ["1"])
 
+    def test_a_new_head_is_compared_with_what_it_began_as_also_after_a_restart(self):
+        self.serve()
+        self.assertEqual(self.wait_published(self.submit(publish="if_better")["id"]), "2")
+        old_head = self.accuracy()
+        # A new head begins with guesses. It gets far better, and by far not as good as the old one is.
+        headed = self.submit(publish="if_better", replace_head={"classes": 10}, epochs=None, steps=10,
+                             trainable=["*"], optimizer={"kind": "adamw", "lr": 0.0005})["id"]
+        self.assertEqual(self.wait_published(headed), "3")
+        self.assertLess(self.show(headed)["progress"]["best"], old_head - 0.1)
+        self.call("POST", f"/jobs/{headed}/rollback")
+        # As a server leaves it that is killed between the end of the job and its publishing.
+        self.serve_after(f"UPDATE jobs SET publish_due = 1 WHERE id = {headed}")
+        until(lambda: self.kinds(headed).count("published") == 2 or "not_published" in self.kinds(headed), "it is decided")
+        self.assertEqual(self.show(headed)["published_version"], "3", self.events(headed)[-1])
+
     def test_a_version_that_holds_something_else_by_now_is_not_rolled_back(self):
         self.serve()
         job_id = self.submit(**SHORT, publish="on_success")["id"]

@@ -78,6 +78,13 @@ class Training(TrainingTest):
             self.assertIn(kind, kinds)
         states = [body["to"] for _, kind, body in events if kind == "state"]
         self.assertEqual(states, ["queued", "admitted", "running", "succeeded"])
+        log = self.log(done["id"])
+        self.assertIn("begins at step 0 of 75", log)
+        self.assertIn("on 800 examples; evaluated on 200 others", log)
+        for step, kind, count in (("0", "evaluation", 4), ("70", "checkpoint", 7)):
+            self.assertIn(f"{kind} at step {step}: ", log)
+            self.assertEqual(log.count(f"{kind} at step"), count)
+        self.assertRegex(log.splitlines()[-1], r"^\d+-\d+-\d+T\d+:\d+:\d+Z finished at step 75$")
         # A client that lost its connection goes on behind the last event that it saw.
         later = self.server.call("GET", f"/v2/train/jobs/{done['id']}/events", headers={"Last-Event-ID": str(events[-2][0])})
         self.assertEqual(later.body.decode().count("event: "), 1)

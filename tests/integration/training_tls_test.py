@@ -67,7 +67,7 @@ class TrainingOverTls(TrainingTest):
         job_id = self.submit(**LONG)["id"]
         self.wait_step(job_id, 1)
         answer = self.ask("GET", f"/jobs/{job_id}/logs?follow=true")
-        # Trainers that are well say little; a line of theirs is added for them.
+        # Lines whose time is known.
         with open(self.state / "jobs" / str(job_id) / "trainer.log", "ab") as log:
             log.write(b"one line\n")
         begin = answer.readline()

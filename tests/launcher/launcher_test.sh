@@ -267,6 +267,45 @@ interrupted_step_says_that_it_can_go_on() {
   expect status 143 "$status" && [[ $output == *"stopped; the same command goes on"* ]]
 }
 
+signal_that_comes_while_a_command_is_started_stops_it() {
+  local status=0 pid
+  # As early as it can come: the command has been started, and who it is has not been noted.
+  cat >"$WORK/early.sh" <<END
+. "$CHECKOUT/packaging/lib/common.sh"
+set -T
+trap '[[ \$BASH_COMMAND != "JOB="* ]] || kill -TERM \$\$' DEBUG
+begin() { echo "\$BASHPID" >"$WORK/early.pid" && exec sleep 30; }
+interruptible begin
+END
+  rm -f "$WORK/early.pid"
+  bash "$WORK/early.sh" 2>/dev/null || status=$?
+  expect status 143 "$status" || return
+  # It may not even have begun.
+  sleep 0.3
+  [[ -s $WORK/early.pid ]] || return 0
+  pid=$(<"$WORK/early.pid")
+  ! kill -0 "$pid" 2>/dev/null || { kill -KILL "$pid" && expect "the command" gone "still running"; }
+}
+
+signal_is_heard_by_a_command_that_misses_it_once() {
+  local status=0
+  cat >"$WORK/deaf.sh" <<END
+. "$CHECKOUT/packaging/lib/common.sh"
+begin() {
+  trap 'trap - TERM' TERM
+  : >"$WORK/deaf"
+  for ((round = 0; round < 600; ++round)); do sleep 0.05; done
+  : >"$WORK/undisturbed"
+}
+interruptible begin
+END
+  bash "$WORK/deaf.sh" 2>/dev/null &
+  until [[ -e $WORK/deaf ]]; do sleep 0.05; done
+  kill -TERM "$!"
+  wait "$!" || status=$?
+  expect status 143 "$status" && expect "its end" stopped "$([[ ! -e $WORK/undisturbed ]] && echo stopped)"
+}
+
 failed_step_shows_its_log() {
   broken() { echo "the reason" && return 4; }
   local status=0 output

@@ -9,10 +9,10 @@
 #include <ATen/record_function.h>
 #include <fnmatch.h>
 
+#include "runtimes/training/graph/fixed_inputs.h"
 #include "runtimes/training/graph/free_batch.h"
 #include "runtimes/training/graph/fuse_nodes.h"
 #include "runtimes/training/graph/model_file.h"
-#include "runtimes/training/graph/fixed_inputs.h"
 #include "runtimes/training/graph/replace_head.h"
 #include "runtimes/training/ops/torch_error.h"
 
@@ -158,6 +158,14 @@ Result<Score> Learner::Evaluate(const Examples& batch) {
     if (HasAccuracy(job_.loss.kind)) score.right = CountRight(job_.loss.kind, outputs[0], batch.target);
     return score;
   });
+}
+
+std::int64_t Learner::model_parameters() const {
+  std::int64_t numbers = 0;
+  for (const auto& [name, weight] : program_->weights()) {
+    if (weight.tensor.is_floating_point()) numbers += weight.tensor.numel();
+  }
+  return numbers;
 }
 
 NamedTensors Learner::Weights() const {

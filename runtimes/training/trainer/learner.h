@@ -42,6 +42,8 @@ class Learner {
 
   [[nodiscard]] const std::vector<ProgramInput>& inputs() const { return program_->inputs(); }
   [[nodiscard]] const NamedTensors& parameters() const { return parameters_; }
+  // Floating-point numbers in its weights, trained or not.
+  [[nodiscard]] std::int64_t model_parameters() const;
   // What the model says of one example's trained output: without the batch, -1 where a dimension is free; nullopt when
   // it says nothing.
   [[nodiscard]] const std::optional<std::vector<std::int64_t>>& output_shape() const { return output_shape_; }

@@ -8,6 +8,7 @@
 #include "runtimes/training/learning/schedule.h"
 #include "runtimes/training/trainer/batch_tensors.h"
 #include "runtimes/training/trainer/progress_text.h"
+#include "runtimes/training/trainer/training_heap.h"
 
 namespace tandem::training {
 namespace {
@@ -33,6 +34,7 @@ Result<std::unique_ptr<Trainer>> Trainer::Prepare(const TrainingJob& job, Traine
       std::make_unique<Checkpointer>(trainer->paths_.folder, job.checkpoint.keep,
                                      [&listener](const SavedCheckpoint& saved) { listener.OnCheckpoint(saved); });
   TANDEM_TRY(trainer->Resume());
+  DropFreedMemory();
   return trainer;
 }
 
@@ -72,7 +74,8 @@ Status Trainer::Resume() {
        .total_steps = total_steps_,
        .examples = stream_->examples(),
        .evaluation_examples = evaluation_source_ ? evaluation_source_->size() : source_->size() - stream_->examples(),
-       .parameters = parameters});
+       .parameters = parameters,
+       .model_parameters = learner_->model_parameters()});
   return {};
 }
 

@@ -38,7 +38,8 @@ class TrainerListener {
     std::int64_t total_steps = 0;
     std::int64_t examples = 0;
     std::int64_t evaluation_examples = 0;
-    std::int64_t parameters = 0;  // Numbers that are trained.
+    std::int64_t parameters = 0;        // Numbers that are trained.
+    std::int64_t model_parameters = 0;  // With those that are not.
   };
   struct Step {
     std::int64_t step = 0;  // Steps done.

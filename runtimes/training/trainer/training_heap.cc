@@ -1,17 +1,120 @@
 #include "runtimes/training/trainer/training_heap.h"
 
+#include <cstddef>
 #include <limits>
 
+#include <c10/core/CPUAllocator.h>
+#include <c10/core/impl/alloc_cpu.h>
 #include <malloc.h>
+#include <sys/mman.h>
+
+#include "api/base/mutex.h"
+#include "runtimes/training/trainer/block_map.h"
 
 namespace tandem::training {
+namespace {
+
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
+// Addresses, not memory: more than a machine has.
+constexpr std::size_t kReserved = std::size_t{1} << 40;
+// Smaller tensors are the C library's affair: they are many, and among large ones they would hold gaps apart.
+constexpr std::size_t kSmallest = std::size_t{256} << 10;
+constexpr std::size_t kPage = 4096;
+
+std::size_t RoundUp(std::size_t size, std::size_t to) {
+  return (size + to - 1) / to * to;
+}
+
+// Where ATen's large tensors live: one range of addresses, of which as much is memory as was ever needed at once. Never
+// destroyed, as tensors may outlive main(). Any thread.
+class TensorHeap final : public c10::Allocator {
+ public:
+  // Null where so many addresses cannot be had.
+  static TensorHeap* Make() {
+    void* const range =
+        ::mmap(nullptr, kReserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, /*fd=*/-1, /*offset=*/0);
+    if (range == MAP_FAILED) return nullptr;
+    // Where the system has none it works as before.
+    (void)::madvise(range, kReserved, MADV_HUGEPAGE);
+    return new TensorHeap(static_cast<std::byte*>(range));
+  }
+
+  c10::DataPtr allocate(std::size_t size) override {
+    void* data = size < kSmallest ? nullptr : Take(size);
+    // Also where memory has run out: it has the words for that.
+    if (data == nullptr) data = c10::alloc_cpu(size);
+    return {data, data, &Free, c10::Device(c10::DeviceType::CPU)};
+  }
+  [[nodiscard]] c10::DeleterFnPtr raw_deleter() const override { return &Free; }
+  void copy_data(void* to, const void* from, std::size_t size) const override { default_copy_data(to, from, size); }
+
+ private:
+  explicit TensorHeap(std::byte* range) : range_(range) { current_ = this; }
+
+  static void Free(void* data) {
+    // ATen frees with it what was allocated before it was there, too.
+    if (current_->Owns(data)) {
+      current_->GiveBack(data);
+    } else {
+      c10::free_cpu(data);
+    }
+  }
+
+  [[nodiscard]] bool Owns(const void* data) const { return data >= range_ && data < range_ + kReserved; }
+
+  // Null when there is no more memory.
+  void* Take(std::size_t size) {
+    if (size > kReserved / 2) return nullptr;
+    const std::size_t rounded = RoundUp(size, kPage);
+    const MutexLock lock(mu_);
+    const std::size_t offset = blocks_.Take(rounded);
+    if (Grow(offset + rounded)) return range_ + offset;
+    blocks_.GiveBack(offset);
+    return nullptr;
+  }
+
+  void GiveBack(void* data) {
+    const MutexLock lock(mu_);
+    blocks_.GiveBack(static_cast<std::size_t>(static_cast<std::byte*>(data) - range_));
+  }
+
+  // Makes memory of the range up to there; false when the process may not have so much.
+  bool Grow(std::size_t end) REQUIRES(mu_) {
+    if (end <= grown_) return true;
+    end = RoundUp(end, kHugePage);
+    if (end > kReserved || ::mprotect(range_ + grown_, end - grown_, PROT_READ | PROT_WRITE) != 0) return false;
+    grown_ = end;
+    return true;
+  }
+
+  // A deleter carries nothing of its own.
+  static TensorHeap* current_;
+
+  // Constant after construction.
+  std::byte* const range_;
+
+  Mutex mu_;
+  BlockMap blocks_ GUARDED_BY(mu_);
+  std::size_t grown_ GUARDED_BY(mu_) = 0;
+};
+
+TensorHeap* TensorHeap::current_ = nullptr;
+
+}  // namespace
 
 void KeepFreedMemory() {
-  // Larger tensors are mapped, and go with their pages: the hole that one leaves fits few others.
+  // For what is no tensor: batches that are read ahead, scratch memory of libraries. Nothing is given back at the top;
+  // larger blocks are mapped, and go with their pages.
   constexpr int kLargestKept = 16 << 20;
-  // Nothing is given back at the top. Where malloc knows neither it works as before.
   mallopt(M_MMAP_THRESHOLD, kLargestKept);
   mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+#ifndef TANDEM_SANITIZED  // Sanitizers watch over memory of their own.
+  if (TensorHeap* const heap = TensorHeap::Make(); heap != nullptr) c10::SetCPUAllocator(heap, /*priority=*/1);
+#endif
+}
+
+void DropFreedMemory() {
+  malloc_trim(/*pad=*/0);
 }
 
 }  // namespace tandem::training

@@ -2,9 +2,13 @@
 
 namespace tandem::training {
 
-// Keeps what tensors give back, for the next ones. A step allocates what the last one did, and the system takes longer
-// to hand out zeroed pages than many an operator to fill them: without this every tensor above 128 KB or so costs a page
-// fault for each 4 KB, in every step. Once, before the first tensor; holds for the whole process.
+// Keeps what tensors give back, for the next ones, in memory of their own with huge pages where the system has them. A
+// step allocates what the last one did, and the system takes longer to hand out zeroed pages than many an operator to
+// fill them. Once, before the first tensor and before there are threads; holds for the whole process.
 void KeepFreedMemory();
+
+// Gives back what is free outside of the tensors' memory. For when a model has been read: its file was in memory as
+// often as it took to make tensors of it, and nothing that follows is as large.
+void DropFreedMemory();
 
 }  // namespace tandem::training

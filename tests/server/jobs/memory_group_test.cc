@@ -11,6 +11,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "tests/server/jobs/fake_control_group.h"
 #include "tests/server/jobs/store_fixture.h"
 
 namespace tandem::jobs {
@@ -25,17 +26,9 @@ class MemoryGroupTest : public testing::Test {
     fs::create_directories((parent() / file).parent_path());
     std::ofstream(parent() / file) << text;
   }
-  [[nodiscard]] std::string Read(const std::string& file) const {
-    std::ifstream in(parent() / file);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
+  [[nodiscard]] std::string Read(const std::string& file) const { return TextIn(parent() / file); }
   // What the kernel puts into a new group.
-  void SecondVersion(const std::string& group) const {
-    Write("cgroup.controllers", "cpu io memory pids\n");
-    Write("cgroup.subtree_control", "memory\n");
-    for (const char* const file : {"cgroup.procs", "memory.max", "memory.swap.max"}) Write(group + "/" + file, "");
-    Write(group + "/memory.events", "low 0\nhigh 0\nmax 5\noom 1\noom_kill 0\n");
-  }
+  void SecondVersion(const std::string& group) const { MakeControlGroup(parent(), group); }
   void FirstVersion(const std::string& group) const {
     Write("memory.limit_in_bytes", "9223372036854771712\n");
     for (const char* const file : {"cgroup.procs", "memory.limit_in_bytes"}) Write(group + "/" + file, "");
@@ -53,8 +46,21 @@ TEST_F(MemoryGroupTest, SetsTheLimitsOfVersionTwo) {
   ASSERT_TRUE(group) << group.error().message;
   EXPECT_EQ(Read("job-1/memory.max"), "123000000");
   EXPECT_EQ(Read("job-1/memory.swap.max"), "0");
+  const std::string tried = Read("job-1/cgroup.procs");
   EXPECT_EQ(::write((*group)->door(), "0", 1), 1);
-  EXPECT_EQ(Read("job-1/cgroup.procs"), "0");
+  EXPECT_EQ(Read("job-1/cgroup.procs"), tried + "0");
+}
+
+TEST_F(MemoryGroupTest, OneThatNobodyCanMoveIntoIsRefused) {
+  MakeClosedControlGroup(parent(), "job-1");
+  const auto group = MemoryGroup::Make(parent(), "job-1", 123'000'000);
+  ASSERT_FALSE(group);
+  EXPECT_EQ(group.error().code, ErrorCode::kUnsupported);
+  EXPECT_THAT(group.error().message, HasSubstr("job-1/cgroup.procs': No space left on device"));
+  MakeClosedControlGroup(parent(), Trial());
+  const Status usable = MemoryGroup::Check(parent());
+  ASSERT_FALSE(usable);
+  EXPECT_EQ(usable.error().code, ErrorCode::kUnsupported);
 }
 
 TEST_F(MemoryGroupTest, SetsTheLimitsOfVersionOne) {

@@ -15,6 +15,7 @@
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 
+#include "tests/server/jobs/fake_control_group.h"
 #include "tests/server/jobs/store_fixture.h"
 
 namespace tandem::jobs {
@@ -47,15 +48,16 @@ class SupervisorTest : public StoreTest {
     supervisor_.reset();
     Reopen();
     supervisor_ = std::make_unique<Supervisor>(options_, *store_, metrics_, clock_,
-                                               [this](const auto&, const auto&, const auto&) { ++succeeded_; });
+                                               [this](const auto&, const auto&) { ++succeeded_; });
     ASSERT_TRUE(supervisor_->Recover());
   }
   void TrainerIs(const std::string& script) {
     std::ofstream(options_.trainer) << "#!/bin/bash\n" << script << "\n";
     fs::permissions(options_.trainer, fs::perms::owner_all);
   }
-  JobId Submit() {
-    const char* const spec = R"({"model":"m","data":{"kind":"synthetic","samples":10},"steps":9,"loss":"mse"})";
+  JobId Submit(const std::string& more = "") {
+    const std::string spec =
+        R"({"model":"m","data":{"kind":"synthetic","samples":10},"steps":9,"loss":"mse")" + more + "}";
     const JobId id = store_->Submit({.name = "a", .spec = spec, .model = "m"}).value().job.id;
     fs::create_directories(JobFolder::Of(options_.state, id).path);
     return id;
@@ -142,6 +144,41 @@ TEST_F(SupervisorTest, OnlyMonotonicTimeMakesATrainerHang) {
   clock_.Advance(300s);
   TurnUntil([&] { return Job(id).retries == 1; });
   EXPECT_THAT(Job(id).reason, HasSubstr("did nothing for 300 s"));
+}
+
+TEST_F(SupervisorTest, WhatAJobBeganFromIsKnownToTheNextServer) {
+  TrainerIs(
+      std::string(kPlan) +
+      R"(echo '{"event":"end","outcome":"finished","step":9,"baseline":0.25,"best":0.5,"code":"internal","message":""}' >&3)");
+  const JobId id = Submit();
+  TurnUntil(id, JobState::kSucceeded);
+  Restart();
+  EXPECT_EQ(Job(id).baseline, 0.25);
+  EXPECT_EQ(Job(id).progress.best_metric, 0.5);
+}
+
+TEST_F(SupervisorTest, ATrainerIsMovedIntoItsControlGroup) {
+  options_.memory_groups = folder_.path() / "groups";
+  const std::string group = GroupNameOf(options_.state, "job-1");
+  MakeControlGroup(options_.memory_groups, group);
+  TrainerIs("ulimit -d >limit\n" + std::string(kPlan) + kFinished);
+  const JobId id = Submit(R"(,"memory":2000000000)");
+  ASSERT_EQ(id, 1);
+  TurnUntil(id, JobState::kSucceeded);
+  EXPECT_EQ(TextIn(options_.memory_groups / group / "memory.max"), "2000000000");
+  EXPECT_THAT(TextIn(options_.memory_groups / group / "cgroup.procs"), testing::EndsWith("0"));
+  EXPECT_NE(TextIn(JobFolder::Of(options_.state, id).path / "limit"), "1953125\n");
+}
+
+TEST_F(SupervisorTest, WhereATrainerCannotMoveIntoItsControlGroupItIsBoundedByOtherMeans) {
+  options_.memory_groups = folder_.path() / "groups";
+  MakeClosedControlGroup(options_.memory_groups, GroupNameOf(options_.state, "job-1"));
+  TrainerIs("ulimit -d >limit\n" + std::string(kPlan) + kFinished);
+  const JobId id = Submit(R"(,"memory":2000000000)");
+  ASSERT_EQ(id, 1);
+  TurnUntil([&] { return HasEnded(Job(id).state) || Job(id).retries > 0; });
+  EXPECT_EQ(Job(id).state, JobState::kSucceeded) << Job(id).reason;
+  EXPECT_EQ(TextIn(JobFolder::Of(options_.state, id).path / "limit"), "1953125\n");  // In kilobytes.
 }
 
 TEST_F(SupervisorTest, RecordsShowTheTimeOfDay) {

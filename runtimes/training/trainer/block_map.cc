@@ -1,0 +1,56 @@
+#include "runtimes/training/trainer/block_map.h"
+
+#include <iterator>
+
+namespace tandem::training {
+
+BlockMap::Gaps::iterator BlockMap::AddGap(std::size_t offset, std::size_t size) {
+  blocks_[offset].size = size;
+  return gaps_.emplace(size, offset).first;
+}
+
+BlockMap::Gaps::iterator BlockMap::Lengthen(std::size_t size) {
+  if (blocks_.empty() || !std::prev(blocks_.end())->second.is_gap()) {
+    const std::size_t offset = end_;
+    end_ += size;
+    return AddGap(offset, size);
+  }
+  auto& [offset, last] = *std::prev(blocks_.end());
+  auto entry = gaps_.extract({last.size, offset});
+  entry.value().first = size;
+  last.size = size;
+  end_ = offset + size;
+  return gaps_.insert(std::move(entry)).position;
+}
+
+std::size_t BlockMap::Take(std::size_t size) {
+  auto gap = gaps_.lower_bound({size, 0});
+  if (gap == gaps_.end()) gap = Lengthen(size);
+  const auto [gap_size, offset] = *gap;
+  if (gap_size > size) AddGap(offset + size, gap_size - size);
+  Block& block = blocks_.at(offset);
+  block.size = size;
+  block.entry = gaps_.extract(gap);
+  return offset;
+}
+
+void BlockMap::GiveBack(std::size_t offset) {
+  auto block = blocks_.find(offset);
+  auto entry = std::move(block->second.entry);
+  if (const auto next = std::next(block); next != blocks_.end() && next->second.is_gap()) {
+    gaps_.erase({next->second.size, next->first});
+    block->second.size += next->second.size;
+    blocks_.erase(next);
+  }
+  if (block != blocks_.begin() && std::prev(block)->second.is_gap()) {
+    const auto before = std::prev(block);
+    gaps_.erase({before->second.size, before->first});
+    before->second.size += block->second.size;
+    blocks_.erase(block);
+    block = before;
+  }
+  entry.value() = {block->second.size, block->first};
+  gaps_.insert(std::move(entry));
+}
+
+}  // namespace tandem::training

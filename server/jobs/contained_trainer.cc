@@ -1,0 +1,83 @@
+#include "server/jobs/contained_trainer.h"
+
+#include <chrono>
+#include <filesystem>
+
+#include <sys/stat.h>
+
+#include "api/base/format.h"
+#include "server/log/log.h"
+
+namespace tandem::jobs {
+namespace {
+
+// The same for every server of a state folder, and another for those of others.
+std::string GroupName(const std::filesystem::path& state, const std::string& name) {
+  struct stat status{};
+  (void)::stat(state.c_str(), &status);
+  return Format("tandem-{}-{}-{}", status.st_dev, status.st_ino, name);
+}
+
+// Null where there is to be none, or none can be had: then the trainer is bounded by other means.
+std::unique_ptr<MemoryGroup> GroupFor(const std::string& name, const JobOptions& options,
+                                      std::optional<std::uint64_t> memory) {
+  if (!memory || options.memory_groups.empty()) return nullptr;
+  auto group = MemoryGroup::Make(options.memory_groups, GroupName(options.state, name), *memory);
+  if (group) return *std::move(group);
+  LogWarning("a trainer is started without a control group", {{"trainer", name}, {"reason", group.error().message}});
+  return nullptr;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ContainedTrainer>> ContainedTrainer::Start(TrainerRun run, const std::string& name,
+                                                                  const JobOptions& options, const Clock& clock) {
+  run.data_root = options.data_root;
+  run.threads = run.job.threads > 0 ? run.job.threads : options.threads;
+  const std::filesystem::path run_file = run.folder / "run.json";
+  TANDEM_TRY(WriteRunFile(run, run_file));
+  const std::optional<std::uint64_t> memory = run.job.memory;
+  auto group = GroupFor(name, options, memory);
+  TANDEM_ASSIGN(auto process, TrainerProcess::Start({.program = options.trainer,
+                                                     .run_file = run_file,
+                                                     .folder = run.folder,
+                                                     .memory = group ? std::nullopt : memory,
+                                                     .memory_group = group ? group->door() : -1,
+                                                     .idle = options.idle}));
+  return std::unique_ptr<ContainedTrainer>(
+      new ContainedTrainer(options, clock, memory, std::move(group), std::move(process)));
+}
+
+void ContainedTrainer::Kill(std::string cause) {
+  if (killed()) return;
+  cause_ = std::move(cause);
+  process_->Kill();
+}
+
+void ContainedTrainer::Watch() {
+  const MonotonicTime now = clock_.Now();
+  const TrainerSigns signs = process_->board().Signs();
+  if (signs.ops != ops_ || signs.held) alive_at_ = now;
+  ops_ = signs.ops;
+  if (now - alive_at_ >= options_.hang_limit) {
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(options_.hang_limit);
+    Kill(Format("its trainer did nothing for {} s and was killed", seconds.count()));
+  }
+  if (!memory_ || group_) return;
+  if (const std::uint64_t held = process_->ResidentBytes(); held > *memory_) {
+    Kill(Format("out of memory: its trainer held {} bytes, and the limit of the job is {} bytes (/memory)", held,
+                *memory_));
+  }
+}
+
+Error ContainedTrainer::WhyEnded(const TrainerExit& exit) const {
+  if (killed()) return {ErrorCode::kInternal, cause_};
+  if (group_ && group_->HasKilled()) {
+    return {
+        ErrorCode::kInternal,
+        Format("out of memory: the kernel ended its trainer; the limit of the job is {} bytes (/memory)", *memory_)};
+  }
+  return {ErrorCode::kInternal, "its trainer ended: " + exit.Words()};
+}
+
+}  // namespace tandem::jobs

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "api/base/clock.h"
+#include "api/base/result.h"
+#include "server/jobs/job_options.h"
+#include "server/jobs/memory_group.h"
+#include "server/jobs/trainer_process.h"
+#include "server/trainer/run_file.h"
+
+namespace tandem::jobs {
+
+// A trainer within its bounds, whatever it is started for. The memory of its job is bounded by a control group where
+// there is one; elsewhere by RLIMIT_DATA and by looking at what it holds. One that begins no operator for too long is
+// killed. Used by the thread that started it, which must live as long as the trainer should.
+class ContainedTrainer {
+ public:
+  // Writes the run file into the folder of the run and starts a trainer for it; where it reads data and how many
+  // threads it has is set here. `name` is that of its control group among those of this state: no two trainers have
+  // the same at a time. The options and the clock are borrowed.
+  [[nodiscard]] static Result<std::unique_ptr<ContainedTrainer>> Start(TrainerRun run, const std::string& name,
+                                                                       const JobOptions& options, const Clock& clock);
+
+  [[nodiscard]] TrainerProcess& process() { return *process_; }
+  [[nodiscard]] const TrainerProcess& process() const { return *process_; }
+
+  // Kills it if it hangs or holds too much; to be called every now and then. One that is told to wait does not hang.
+  void Watch();
+  // Its silence counts from now on.
+  void CountFromNow() { alive_at_ = clock_.Now(); }
+
+  // Whether Watch() has killed it: then its last words do not count.
+  [[nodiscard]] bool killed() const { return !cause_.empty(); }
+  // Why it has ended when it did not say so itself, or was killed.
+  [[nodiscard]] Error WhyEnded(const TrainerExit& exit) const;
+
+ private:
+  ContainedTrainer(const JobOptions& options, const Clock& clock, std::optional<std::uint64_t> memory,
+                   std::unique_ptr<MemoryGroup> group, std::unique_ptr<TrainerProcess> process)
+      : options_(options),
+        clock_(clock),
+        memory_(memory),
+        group_(std::move(group)),
+        process_(std::move(process)),
+        alive_at_(clock.Now()) {}
+  void Kill(std::string cause);
+
+  // Constant after construction.
+  const JobOptions& options_;
+  const Clock& clock_;
+  const std::optional<std::uint64_t> memory_;  // Bytes that it may have.
+  const std::unique_ptr<MemoryGroup> group_;   // Null: there is none. Outlives what is in it.
+  const std::unique_ptr<TrainerProcess> process_;
+
+  std::string cause_;  // Why it was killed, when we did that.
+  std::uint64_t ops_ = 0;
+  MonotonicTime alive_at_;
+};
+
+}  // namespace tandem::jobs
