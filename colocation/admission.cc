@@ -49,7 +49,8 @@ Result<std::unique_ptr<const AdmissionPolicy>> MakeAdmission(std::string_view na
   return Invalid("admission '{}' is not known; known are deadline, queue", name);
 }
 
-bool IsHopeless(MonotonicTime now, MonotonicTime deadline, const std::optional<RunPrediction>& run) {
+bool DeadlineAdmission::IsHopeless(MonotonicTime now, MonotonicTime deadline,
+                                   const std::optional<RunPrediction>& run) const {
   return run && !IsOld(*run, now) && now + run->typical > deadline;
 }
 

@@ -169,7 +169,7 @@ Dispatcher::Step Dispatcher::Choose(const Servable& servable, MonotonicTime now)
   for (const auto& [key, entry] : queue_.Waiting(servable)) {
     // Of a client that has gone; about to be buried.
     if (entry.item.cancel->cancelled()) continue;
-    if (entry.item.deadline && IsHopeless(now, key.deadline, servable.latency().Predict(entry.item.batch))) {
+    if (entry.item.deadline && admission_.IsHopeless(now, key.deadline, servable.latency().Predict(entry.item.batch))) {
       hopeless.push_back(key);
     } else if (!groups.Add(key, entry)) {
       break;

@@ -86,13 +86,15 @@ TEST_F(DeadlineAdmissionTest, KeepsTheBoundsOfTheQueue) {
   EXPECT_FALSE(DeadlineAdmission().Admit({.now = MonotonicTime(1h), .queued = 8, .max_queued = 8}));
 }
 
-TEST(Admission, IsHopelessWhenMoreLikelyThanNotItEndsTooLate) {
+TEST_F(DeadlineAdmissionTest, IsHopelessWhenMoreLikelyThanNotItEndsTooLate) {
   const MonotonicTime now(1h);
   const RunPrediction run{.typical = 10ms, .high = 20ms, .learnt = now};
-  EXPECT_FALSE(IsHopeless(now, now + 10ms, run));
-  EXPECT_TRUE(IsHopeless(now, now + 9ms, run));
-  EXPECT_FALSE(IsHopeless(now, now + 9ms, std::nullopt));
-  EXPECT_FALSE(IsHopeless(now + 2s, now + 2s + 9ms, run)) << "learnt long ago";
+  const DeadlineAdmission policy;
+  EXPECT_FALSE(policy.IsHopeless(now, now + 10ms, run));
+  EXPECT_TRUE(policy.IsHopeless(now, now + 9ms, run));
+  EXPECT_FALSE(policy.IsHopeless(now, now + 9ms, std::nullopt));
+  EXPECT_FALSE(policy.IsHopeless(now + 2s, now + 2s + 9ms, run)) << "learnt long ago";
+  EXPECT_FALSE(BoundedQueueAdmission().IsHopeless(now, now + 9ms, run));
 }
 
 TEST(Admission, NamesThePoliciesThatThereAre) {

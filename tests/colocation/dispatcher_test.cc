@@ -377,8 +377,9 @@ TEST_F(DispatcherTest, RefusesAtArrivalWhatWouldBeLateBehindWhatRunsAndWaits) {
 }
 
 TEST_F(DispatcherTest, DoesNotComputeWhatIsNoLongerDoneInTime) {
+  const DeadlineAdmission by_deadline;
   single_->latency().Observe(1, 10ms, clock_.Now());
-  Dispatcher dispatcher(clock_, admission_, {});
+  Dispatcher dispatcher(clock_, by_deadline, {});
   Sent running = Send(dispatcher, single_, 0);
   gate_.WaitForRuns(1);
   Sent hopeless = Send(dispatcher, single_, 1, 9, 40ms);
