@@ -122,4 +122,10 @@ Result<loadgen::LatencyHistogram> TimeRuns(BareSession& session, std::chrono::na
   return histogram;
 }
 
+Result<std::unique_ptr<BareSession>> LoadBare(BenchContext& context, const std::string& model, BareThreads threads) {
+  TANDEM_ASSIGN(const auto file, ModelFile(context, model));
+  TANDEM_ASSIGN(auto environment, SharedEnvironment(context));
+  return BareSession::Load(std::move(environment), file, threads, context.threads);
+}
+
 }  // namespace tandem::bench

@@ -49,4 +49,8 @@ class BareSession {
 [[nodiscard]] Result<loadgen::LatencyHistogram> TimeRuns(BareSession& session, std::chrono::nanoseconds warmup,
                                                          std::chrono::nanoseconds window);
 
+// A model as scenarios name it, in the context's environment.
+[[nodiscard]] Result<std::unique_ptr<BareSession>> LoadBare(BenchContext& context, const std::string& model,
+                                                            BareThreads threads);
+
 }  // namespace tandem::bench

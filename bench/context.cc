@@ -52,7 +52,8 @@ Result<fs::path> ModelFile(const BenchContext& context, const std::string& model
   }
 }
 
-Result<std::unique_ptr<ServerProcess>> StartServer(const BenchContext& context, const std::string& model) {
+Result<std::unique_ptr<ServerProcess>> StartServer(const BenchContext& context, const std::string& model,
+                                                   std::vector<std::string> flags) {
   fs::path repository = context.work / "empty";
   if (model.empty()) {
     std::error_code error;
@@ -62,9 +63,9 @@ Result<std::unique_ptr<ServerProcess>> StartServer(const BenchContext& context, 
     TANDEM_TRY(ModelFile(context, model));
     repository = RepositoryOf(context, model);
   }
-  return ServerProcess::Start(
-      {.program = context.program, .repository = repository, .flags = {"--threads", std::to_string(context.threads)}},
-      kServerPatience);
+  flags.insert(flags.end(), {"--threads", std::to_string(context.threads)});
+  return ServerProcess::Start({.program = context.program, .repository = repository, .flags = std::move(flags)},
+                              kServerPatience);
 }
 
 }  // namespace tandem::bench

@@ -49,7 +49,8 @@ struct BenchContext {
 // By what a server knows it: its own name, or that of its file without the extension.
 [[nodiscard]] std::string ModelName(const std::string& model);
 
-// `tandem serve` with this model, or with none when it is empty.
-[[nodiscard]] Result<std::unique_ptr<ServerProcess>> StartServer(const BenchContext& context, const std::string& model);
+// `tandem serve` with this model, or with none when it is empty, and these flags besides its threads.
+[[nodiscard]] Result<std::unique_ptr<ServerProcess>> StartServer(const BenchContext& context, const std::string& model,
+                                                                 std::vector<std::string> flags = {});
 
 }  // namespace tandem::bench

@@ -1,6 +1,7 @@
 #include "bench/kinds.h"
 
 #include "bench/generator_kinds.h"
+#include "bench/overload.h"
 #include "bench/server_kinds.h"
 #include "bench/side_by_side.h"
 #include "bench/training_kinds.h"
@@ -14,6 +15,7 @@ MeasurementKinds AllKinds() {
       {"generator_outstanding", ParseGeneratorOutstanding},
       {"generator_rate", ParseGeneratorRate},
       {"idle", ParseIdle},
+      {"overload", ParseOverload},
       {"side_by_side", ParseSideBySide},
       {"start", ParseStart},
       {"training_checkpoint", ParseTrainingCheckpoint},

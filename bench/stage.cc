@@ -22,12 +22,6 @@ Figures LoopFigures(const loadgen::LatencyHistogram& latency) {
   return LatencyFigures(latency, 1 / Seconds(latency.Mean()));
 }
 
-Result<std::unique_ptr<BareSession>> LoadBare(BenchContext& context, const std::string& model, BareThreads threads) {
-  TANDEM_ASSIGN(const auto file, ModelFile(context, model));
-  TANDEM_ASSIGN(auto environment, SharedEnvironment(context));
-  return BareSession::Load(std::move(environment), file, threads, context.threads);
-}
-
 // A body as the server has it while it decodes: aligned, with slack behind it.
 Bytes DecodableBody(std::string_view json) {
   AlignedBuffer buffer(json.size() + kJsonSlack);

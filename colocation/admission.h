@@ -1,11 +1,14 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <string_view>
 
 #include "api/base/clock.h"
 #include "api/base/result.h"
+#include "profiler/latency_model.h"
 
 namespace tandem {
 
@@ -18,19 +21,48 @@ struct AdmissionSnapshot {
   std::size_t queued_model = 0;  // Of these, for the request's model.
   std::size_t max_queued = 0;
   std::size_t max_queued_model = 0;  // 0: no bound of its own.
+
+  // Of what runs and of what stands before the request in the queue, as far as it is known; without its own run.
+  std::chrono::nanoseconds work_ahead{0};
+  bool idle = false;                 // Nothing runs and nothing waits.
+  std::optional<RunPrediction> run;  // Its own, with those that it shares it with; nullopt: not known.
 };
 
-// Decides at arrival whether a request may wait. Pure: same snapshot, same answer.
+// Decides which requests are worth computing. Pure: same arguments, same answer.
 class AdmissionPolicy {
  public:
   virtual ~AdmissionPolicy() = default;
+  // At arrival: whether it may wait.
   [[nodiscard]] virtual Status Admit(const AdmissionSnapshot& snapshot) const = 0;
+  // When its turn has come, before its deadline: whether it is computed. `run` is its own alone, if that is known.
+  [[nodiscard]] virtual bool IsHopeless(MonotonicTime now, MonotonicTime deadline,
+                                        const std::optional<RunPrediction>& run) const = 0;
 };
 
-// Lets in whatever finds room and is not late already.
+// Lets in whatever finds room and is not late already. Predicts nothing.
 class BoundedQueueAdmission final : public AdmissionPolicy {
  public:
   [[nodiscard]] Status Admit(const AdmissionSnapshot& snapshot) const override;
+  [[nodiscard]] bool IsHopeless(MonotonicTime /*now*/, MonotonicTime /*deadline*/,
+                                const std::optional<RunPrediction>& /*run*/) const override {
+    return false;
+  }
 };
+
+// Of these, only what is expected to be answered by its deadline; hopeless is what more likely than not would end after
+// it. What has no deadline, or whose run is not known, is never refused by prediction. Nor is what finds the device
+// idle when nothing was learnt of its model for a while: or a model that was slow once would be refused for ever.
+class DeadlineAdmission final : public AdmissionPolicy {
+ public:
+  [[nodiscard]] Status Admit(const AdmissionSnapshot& snapshot) const override;
+  [[nodiscard]] bool IsHopeless(MonotonicTime now, MonotonicTime deadline,
+                                const std::optional<RunPrediction>& run) const override;
+
+ private:
+  const BoundedQueueAdmission room_;
+};
+
+// By name: "deadline" or "queue". kInvalidArgument lists them.
+[[nodiscard]] Result<std::unique_ptr<const AdmissionPolicy>> MakeAdmission(std::string_view name);
 
 }  // namespace tandem

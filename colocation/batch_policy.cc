@@ -34,13 +34,20 @@ std::size_t LargestPreferred(const BatchSnapshot& snapshot) {
   return best;
 }
 
+// As many of the first `most` as are in time when they are run together; 1 when not even the first is.
+std::size_t InTime(const BatchSnapshot& snapshot, std::size_t most) {
+  if (snapshot.left.empty() || snapshot.runs.empty()) return most;
+  while (most > 1 && snapshot.runs[most - 1] + kMargin > snapshot.left[most - 1]) --most;
+  return most;
+}
+
 // How long the run may still be put off; not positive: not at all.
 std::chrono::nanoseconds MayWait(const BatchSnapshot& snapshot) {
   const std::chrono::nanoseconds delay = snapshot.settings.max_queue_delay - snapshot.oldest_wait;
-  if (!snapshot.earliest_deadline_in) return delay;
-  const std::chrono::nanoseconds left = *snapshot.earliest_deadline_in - kMargin;
+  if (snapshot.left.empty()) return delay;
+  const std::chrono::nanoseconds left = snapshot.left.back() - kMargin;
   // Twice: a batch that comes late breaks an SLO, one that goes early only costs throughput.
-  if (snapshot.expected_run.count() > 0) return std::min(delay, left - 2 * snapshot.expected_run);
+  if (!snapshot.runs.empty()) return std::min(delay, left - 2 * snapshot.runs.back());
   return left > delay ? delay : std::chrono::nanoseconds(0);
 }
 
@@ -51,13 +58,13 @@ BatchDecision ChooseBatch(const BatchSnapshot& snapshot) {
   if (!settings.dynamic || settings.max_batch_size <= 1) return {.take = 1};
 
   const Fit full = FitWithin(snapshot.sizes, settings.max_batch_size);
+  // A request larger than a batch never gets here: the validator refuses it.
+  const std::size_t in_time = InTime(snapshot, std::max<std::size_t>(full.requests, 1));
+  if (in_time < full.requests) return {.take = in_time};
   const bool cannot_grow = full.elements == settings.max_batch_size || full.requests < snapshot.sizes.size();
   if (const std::size_t preferred = LargestPreferred(snapshot); preferred > 0) return {.take = preferred};
   const std::chrono::nanoseconds wait = MayWait(snapshot);
-  if (cannot_grow || wait <= std::chrono::nanoseconds(0)) {
-    // A request larger than a batch never gets here: the validator refuses it.
-    return {.take = std::max<std::size_t>(full.requests, 1)};
-  }
+  if (cannot_grow || wait <= std::chrono::nanoseconds(0)) return {.take = in_time};
   return {.take = 0, .wait = wait};
 }
 

@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <optional>
 #include <span>
 
 #include "colocation/servable.h"
@@ -15,8 +14,10 @@ struct BatchSnapshot {
   const BatchSettings& settings;
   std::span<const std::int64_t> sizes;      // Elements of each request. Not empty.
   std::chrono::nanoseconds oldest_wait{0};  // How long the longest waiting of them has been queued.
-  std::optional<std::chrono::nanoseconds> earliest_deadline_in;  // The shortest time that one of them has left.
-  std::chrono::nanoseconds expected_run{0};                      // Of all of them together; 0: not known.
+  // The shortest time that one of the first one, two, … of them has left; empty: none has a deadline.
+  std::span<const std::chrono::nanoseconds> left;
+  // What the first one, two, … of them take together at most; empty: not known.
+  std::span<const std::chrono::nanoseconds> runs;
 };
 
 struct BatchDecision {
@@ -24,9 +25,9 @@ struct BatchDecision {
   std::chrono::nanoseconds wait{0};  // When take is 0: decide again after this long at the latest.
 };
 
-// Work-conserving unless the configuration asks for a delay: takes as many requests as fit. With a delay, waits for a
-// preferred size (or a full batch) until the oldest request has waited that long, but never so long that a deadline
-// would be missed for it. Same snapshot, same decision.
+// Work-conserving unless the configuration asks for a delay: takes as many requests as fit, and as many of these as can
+// be run together in time for each of them. With a delay, waits for a preferred size (or a full batch) until the oldest
+// request has waited that long, but never so long that a deadline would be missed for it. Same snapshot, same decision.
 [[nodiscard]] BatchDecision ChooseBatch(const BatchSnapshot& snapshot);
 
 }  // namespace tandem

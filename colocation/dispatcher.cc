@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "api/base/thread_name.h"
-#include "colocation/batch_assembly.h"
 #include "colocation/run_groups.h"
+#include "colocation/work_forecast.h"
 
 namespace tandem {
 namespace {
@@ -22,65 +22,15 @@ constexpr std::chrono::microseconds kTick{1};
 // Until a worker that found no memory to choose its work looks again.
 constexpr std::chrono::milliseconds kPauseWithoutMemory{10};
 
-// Stops a run when every one of its members has gone.
-class BatchCancellation {
- public:
-  explicit BatchCancellation(std::span<const WorkItem> items) : waiting_(items.size()) {
-    registrations_.reserve(items.size());
-    for (const WorkItem& item : items) {
-      registrations_.push_back(item.cancel->OnCancel([this] {
-        if (waiting_.fetch_sub(1, std::memory_order_acq_rel) == 1) token_.Cancel();
-      }));
-    }
-  }
-
-  CancelToken& token() { return token_; }
-
- private:
-  CancelToken token_;
-  std::atomic<std::size_t> waiting_;
-  std::vector<CancelToken::Registration> registrations_;
-};
-
-std::int64_t Elements(std::span<const WorkItem> items) {
-  std::int64_t elements = 0;
-  for (const WorkItem& item : items) elements += item.batch;
-  return elements;
-}
-
-std::size_t InputBytes(std::span<const Tensor> inputs) {
-  std::size_t bytes = 0;
-  for (const Tensor& input : inputs) bytes += input.data.size();
-  return bytes;
-}
-
-// Nobody waits for it, or not in time: never compute it.
-bool IsDead(const WorkItem& item, MonotonicTime now) {
-  return item.cancel->cancelled() || (item.deadline && *item.deadline < now);
-}
-
-// Fits into a string without allocating.
-Error OutOfMemory() {
-  return {ErrorCode::kUnavailable, "out of memory"};
-}
-
-void Answer(WorkItem& item, Result<WorkResult> result) {
-  auto done = std::exchange(item.done, nullptr);
-  try {
-    done(std::move(result));
-  } catch (const std::bad_alloc&) {
-    // Whoever asked has its own way to say so; this thread has others to answer.
-  }
-}
-
 }  // namespace
 
 Dispatcher::Dispatcher(const Clock& clock, const AdmissionPolicy& admission, DispatcherOptions options)
-    : clock_(clock), admission_(admission), options_(std::move(options)) {
-  for (int i = 0; i < options_.workers; ++i) {
-    workers_.emplace_back([this, name = "worker-" + std::to_string(i)] {
-      NameThread(name);
-      Work();
+    : clock_(clock), admission_(admission), options_(std::move(options)), runner_(clock, options_.on_run) {
+  run_ends_.resize(static_cast<std::size_t>(options_.workers), MonotonicTime::min());
+  for (std::size_t i = 0; i < run_ends_.size(); ++i) {
+    workers_.emplace_back([this, i] {
+      NameThread("worker-" + std::to_string(i));
+      Work(i);
     });
   }
   undertaker_ = std::jthread([this] {
@@ -107,59 +57,73 @@ Dispatcher::~Dispatcher() {
   workers_.clear();
 }
 
-Status Dispatcher::Admit(const WorkItem& item, MonotonicTime now) const {
+Status Dispatcher::Admit(const WorkItem& item, const QueueKey& key, MonotonicTime now) const {
   if (stopping_) return Fail(ErrorCode::kUnavailable, "the server is shutting down");
   if (item.cancel->cancelled()) return Fail(ErrorCode::kCancelled, "the client has gone");
-  return admission_.Admit({.model = item.servable->name(),
-                           .now = now,
-                           .deadline = item.deadline,
-                           .queued = queue_.size(),
-                           .queued_model = queue_.size(*item.servable),
-                           .max_queued = options_.max_queued,
-                           .max_queued_model = item.servable->batching().max_queue_size});
+  AdmissionSnapshot snapshot{.model = item.servable->name(),
+                             .now = now,
+                             .deadline = item.deadline,
+                             .queued = queue_.size(),
+                             .queued_model = queue_.size(*item.servable),
+                             .max_queued = options_.max_queued,
+                             .max_queued_model = item.servable->batching().max_queue_size,
+                             .idle = running_ == 0 && queue_.size() == 0};
+  if (item.deadline) {
+    const Forecast forecast = ForecastRequest(*item.servable, item.batch, queue_.Before(key));
+    std::chrono::nanoseconds ahead = forecast.ahead;
+    for (const MonotonicTime end : run_ends_) {
+      if (end > now) ahead += end - now;
+    }
+    snapshot.work_ahead = ahead / options_.workers;
+    snapshot.run = forecast.run;
+  }
+  return admission_.Admit(snapshot);
 }
 
 void Dispatcher::Submit(WorkItem item) {
   const MonotonicTime now = clock_.Now();
-  if (RunHere(item, now)) return;
-  const std::shared_ptr<Servable> servable = item.servable;
   const QueueKey key{.priority = item.priority,
                      .deadline = item.deadline.value_or(MonotonicTime::max()),
                      .sequence = next_sequence_.fetch_add(1, std::memory_order_relaxed)};
+  if (RunHere(item, key, now)) return;
+  const std::shared_ptr<Servable> servable = item.servable;
   // Registered before it is queued, outside our lock. A cancellation in between is seen on admission.
   CancelToken::Registration on_cancel = item.cancel->OnCancel([this, s = servable.get(), key] { Bury(*s, key); });
-  Status admitted;
-  {
-    MutexLock lock(mu_);
-    admitted = Admit(item, now);
-    if (!admitted && BuryExpired(now)) admitted = Admit(item, now);
-    if (admitted) {
-      queue_.Push(key, {.item = std::move(item), .queued = now, .on_cancel = std::move(on_cancel)});
-      news_.fetch_add(1, std::memory_order_release);
-      if (running_ == options_.workers) WatchFor(key.deadline);
-    }
-  }
-  if (admitted) {
+  Entry entry{.item = std::move(item), .queued = now, .on_cancel = std::move(on_cancel)};
+  const Status queued = Enqueue(key, entry);
+  if (queued) {
     work_or_stop_.NotifyOne();
   } else {
-    on_cancel = {};
-    Answer(item, std::unexpected(admitted.error()));
+    entry.on_cancel = {};
+    Answer(entry.item, std::unexpected(queued.error()));
   }
 }
 
-bool Dispatcher::RunHere(WorkItem& item, MonotonicTime now) {
+Status Dispatcher::Enqueue(const QueueKey& key, Entry& entry) {
+  MutexLock lock(mu_);
+  try {
+    Status admitted = Admit(entry.item, key, entry.queued);
+    if (!admitted && BuryExpired(entry.queued)) admitted = Admit(entry.item, key, entry.queued);
+    if (!admitted) return admitted;
+    queue_.Push(key, std::move(entry));
+  } catch (const std::bad_alloc&) {
+    return Fail(ErrorCode::kUnavailable, "out of memory");
+  }
+  news_.fetch_add(1, std::memory_order_release);
+  if (AllBusy()) WatchFor(key.deadline);
+  return {};
+}
+
+bool Dispatcher::RunHere(WorkItem& item, const QueueKey& key, MonotonicTime now) {
   if (IsDead(item, now) || !item.servable->short_runs().Expects(InputBytes(item.inputs))) return false;
   {
     MutexLock lock(mu_);
-    if (running_ > 0 || queue_.size() > 0 || !Admit(item, now)) return false;
+    if (running_ > 0 || queue_.size() > 0 || !Admit(item, key, now)) return false;
   }
-  BatchSnapshot alone{.settings = item.servable->batching(), .sizes = {&item.batch, 1}};
-  if (item.deadline) {
-    alone.earliest_deadline_in = *item.deadline - now;
-    alone.expected_run = item.servable->run_times().Expected(item.batch);
-  }
-  if (ChooseBatch(alone).take == 0) return false;
-  RunAndAnswer({&item, 1}, {&now, 1});
+  RunGroup alone{.first = &item};
+  alone.Add(key, item.batch, now);
+  if (Decide(*item.servable, alone, now).take == 0) return false;
+  runner_.RunAndAnswer({&item, 1}, {&now, 1});
   return true;
 }
 
@@ -201,28 +165,58 @@ Dispatcher::Step Dispatcher::NextStep(MonotonicTime now) {
 
 Dispatcher::Step Dispatcher::Choose(const Servable& servable, MonotonicTime now) {
   RunGroups groups(servable.batching());
+  std::vector<QueueKey> hopeless;
   for (const auto& [key, entry] : queue_.Waiting(servable)) {
     // Of a client that has gone; about to be buried.
     if (entry.item.cancel->cancelled()) continue;
-    if (!groups.Add(key, entry)) break;
+    if (entry.item.deadline && admission_.IsHopeless(now, key.deadline, servable.latency().Predict(entry.item.batch))) {
+      hopeless.push_back(key);
+    } else if (!groups.Add(key, entry)) {
+      break;
+    }
   }
+  BuryHopeless(servable, hopeless);
   Step step;
   for (const RunGroup& group : groups.groups()) {
-    BatchSnapshot snapshot{.settings = servable.batching(), .sizes = group.sizes, .oldest_wait = now - group.oldest};
-    if (group.deadline != MonotonicTime::max()) {
-      snapshot.earliest_deadline_in = group.deadline - now;
-      snapshot.expected_run = servable.run_times().Expected(group.elements);
-    }
-    const BatchDecision decision = ChooseBatch(snapshot);
+    const BatchDecision decision = Decide(servable, group, now);
     step.wait = std::min(step.wait, decision.wait);
     if (decision.take == 0) continue;
     step.batch.reserve(decision.take);
-    for (const QueueKey& key : std::span(group.keys).first(decision.take)) {
-      step.batch.push_back(std::move(*queue_.Take(servable, key)));
+    std::int64_t elements = 0;
+    for (std::size_t i = 0; i < decision.take; ++i) {
+      step.batch.push_back(std::move(*queue_.Take(servable, group.keys[i])));
+      elements += group.sizes[i];
     }
+    const auto run = servable.latency().Predict(elements);
+    step.ends = run ? now + run->typical : now;
     break;
   }
   return step;
+}
+
+BatchDecision Dispatcher::Decide(const Servable& servable, const RunGroup& group, MonotonicTime now) {
+  BatchSnapshot snapshot{.settings = servable.batching(), .sizes = group.sizes, .oldest_wait = now - group.oldest};
+  std::vector<std::chrono::nanoseconds> left;
+  std::vector<std::chrono::nanoseconds> runs;
+  if (group.deadlines.back() != MonotonicTime::max()) {
+    std::int64_t elements = 0;
+    for (std::size_t i = 0; i < group.sizes.size(); ++i) {
+      left.push_back(group.deadlines[i] - now);
+      elements += group.sizes[i];
+      if (const auto run = servable.latency().Predict(elements)) runs.push_back(run->high);
+    }
+  }
+  snapshot.left = left;
+  snapshot.runs = runs;
+  return ChooseBatch(snapshot);
+}
+
+void Dispatcher::BuryHopeless(const Servable& servable, std::span<const QueueKey> keys) {
+  if (keys.empty()) return;
+  // Before any is taken out: none must be lost for want of memory.
+  graveyard_.reserve(graveyard_.size() + keys.size());
+  for (const QueueKey& key : keys) graveyard_.push_back(std::move(*queue_.Take(servable, key)));
+  dead_or_stop_.NotifyOne();
 }
 
 void Dispatcher::LookForWork(std::uint64_t seen, PollBudget& budget) const {
@@ -236,7 +230,7 @@ void Dispatcher::LookForWork(std::uint64_t seen, PollBudget& budget) const {
   budget.Missed();
 }
 
-void Dispatcher::Work() {
+void Dispatcher::Work(std::size_t worker) {
   PollBudget budget(options_.poll_window);
   while (true) {
     Step step;
@@ -256,12 +250,15 @@ void Dispatcher::Work() {
           work_or_stop_.WaitFor(mu_, step.wait);
         }
       }
-      if (++running_ == options_.workers) WatchFor(queue_.EarliestDeadline());
+      run_ends_[worker] = step.ends;
+      ++running_;
+      if (AllBusy()) WatchFor(queue_.EarliestDeadline());
     }
     RunBatch(std::move(step.batch));
     std::uint64_t seen = 0;
     {
       MutexLock lock(mu_);
+      run_ends_[worker] = MonotonicTime::min();
       --running_;
       if (stopping_ || queue_.size() > 0) continue;
       seen = news_.load(std::memory_order_relaxed);
@@ -295,22 +292,8 @@ void Dispatcher::AnswerTheDead() {
     }
     for (Entry& entry : dead) {
       entry.on_cancel = {};
-      AnswerDead(entry.item);
+      AnswerDead(entry.item, clock_.Now());
     }
-  }
-}
-
-void Dispatcher::AnswerDead(WorkItem& item) const {
-  try {
-    // A front end may cancel what is late, too; whoever comes first, it is late.
-    if (item.deadline && *item.deadline <= clock_.Now()) {
-      Answer(item, Fail(ErrorCode::kDeadlineExceeded, "model '{}': the deadline passed while the request waited",
-                        item.servable->name()));
-    } else {
-      Answer(item, Fail(ErrorCode::kCancelled, "the client has gone"));
-    }
-  } catch (const std::bad_alloc&) {
-    Answer(item, std::unexpected(OutOfMemory()));
   }
 }
 
@@ -323,7 +306,7 @@ void Dispatcher::RunBatch(std::vector<Entry> entries) {
   } catch (const std::bad_alloc&) {
     for (Entry& entry : entries) {
       entry.on_cancel = {};
-      Answer(entry.item, std::unexpected(OutOfMemory()));
+      AnswerOutOfMemory(entry.item);
     }
     return;
   }
@@ -332,81 +315,7 @@ void Dispatcher::RunBatch(std::vector<Entry> entries) {
     items.push_back(std::move(entry.item));
     queued.push_back(entry.queued);
   }
-  RunAndAnswer(items, queued);
-}
-
-void Dispatcher::RunAndAnswer(std::span<WorkItem> items, std::span<const MonotonicTime> queued) {
-  try {
-    RunTogether(items, queued);
-  } catch (const std::bad_alloc&) {
-    for (WorkItem& item : items) {
-      if (item.done) Answer(item, std::unexpected(OutOfMemory()));
-    }
-  }
-}
-
-Dispatcher::Run Dispatcher::Execute(std::span<const WorkItem> items) const {
-  const Servable& servable = *items.front().servable;
-  Run run{.start = clock_.Now()};
-  MonotonicTime ready = run.start;
-  MonotonicTime computed = run.start;
-  try {
-    const std::vector<Tensor> inputs = JoinInputs(items);
-    const std::vector<std::string> outputs = UnionOfOutputs(items);
-    BatchCancellation cancellation(items);
-    ready = clock_.Now();
-    Result<std::vector<Tensor>> ran = servable.session().Run(inputs, outputs, cancellation.token());
-    computed = clock_.Now();
-    // A run that was cancelled or failed early does not show that others are short.
-    if (ran || computed - ready > ShortRuns::kShort) {
-      servable.short_runs().Observe(InputBytes(inputs), computed - ready);
-    }
-    if (ran) {
-      servable.run_times().Observe(Elements(items), computed - ready);
-      run.outputs = SplitOutputs(items, *std::move(ran));
-    } else {
-      run.ran = std::unexpected(std::move(ran).error());
-    }
-  } catch (const std::bad_alloc&) {
-    run.ran = Fail(ErrorCode::kUnavailable, "model '{}': there is not enough memory for this run", servable.name());
-  }
-  run.timing = {.queue = {},
-                .compute_input = ready - run.start,
-                .compute_infer = computed - ready,
-                .compute_output = clock_.Now() - computed};
-  return run;
-}
-
-void Dispatcher::RunTogether(std::span<WorkItem> items, std::span<const MonotonicTime> queued) {
-  Run run = Execute(items);
-  if (run.ran) {
-    const std::shared_ptr<Servable>& servable = items.front().servable;
-    const std::int64_t batch = Elements(items);
-    servable->statistics().RecordExecution(static_cast<std::uint64_t>(batch), run.timing, clock_.WallNow());
-    if (options_.on_batch) options_.on_batch(*servable, batch);
-  }
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    run.timing.queue = run.start - queued[i];
-    if (run.ran && run.outputs[i]) {
-      Answer(items[i], WorkResult{.outputs = *std::move(run.outputs[i]), .timing = run.timing});
-      continue;
-    }
-    const Error& error = run.ran ? run.outputs[i].error() : run.ran.error();
-    // One request's data or outputs may fail a run that others share; apart, only the guilty one fails.
-    const bool apart = items.size() > 1 && error.code != ErrorCode::kCancelled;
-    if (!apart) Answer(items[i], std::unexpected(error));
-  }
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    if (items[i].done) RunApart(items[i], queued[i]);
-  }
-}
-
-void Dispatcher::RunApart(WorkItem& item, MonotonicTime queued) {
-  if (IsDead(item, clock_.Now())) {
-    AnswerDead(item);
-  } else {
-    RunTogether({&item, 1}, {&queued, 1});
-  }
+  runner_.RunAndAnswer(items, queued);
 }
 
 std::size_t Dispatcher::queued() const {

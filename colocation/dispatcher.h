@@ -1,7 +1,6 @@
 #pragma once
 
 #include <atomic>
-#include <functional>
 #include <span>
 #include <thread>
 #include <vector>
@@ -11,7 +10,9 @@
 #include "api/base/poll_budget.h"
 #include "colocation/admission.h"
 #include "colocation/batch_policy.h"
+#include "colocation/batch_runner.h"
 #include "colocation/request_queue.h"
+#include "colocation/run_groups.h"
 #include "colocation/work_item.h"
 
 namespace tandem {
@@ -20,8 +21,7 @@ struct DispatcherOptions {
   int workers = 1;  // Runs under way at once on this device.
   std::size_t max_queued = 8192;
   std::chrono::nanoseconds poll_window{0};  // How long a worker that has answered looks for more before it sleeps.
-  // Told of every run: model, elements. Called by the thread that ran it; may be empty.
-  std::function<void(const Servable&, std::int64_t batch)> on_batch;
+  BatchRunner::OnRun on_run;                // May be empty.
 };
 
 // The queue of one device and the threads that empty it: orders, batches, runs, answers. Thread-safe. Every submitted
@@ -52,26 +52,25 @@ class Dispatcher {
   struct Step {
     std::vector<Entry> batch;
     std::chrono::nanoseconds wait = std::chrono::nanoseconds::max();
+    MonotonicTime ends{};  // When the run is expected to.
   };
 
-  // What came of one run of a session.
-  struct Run {
-    MonotonicTime start;
-    Status ran;                                        // Whether the session itself failed.
-    std::vector<Result<std::vector<Tensor>>> outputs;  // Of each item; empty when it did.
-    InferTiming timing;                                // Without the items' own waiting.
-  };
-
-  void Work();
+  void Work(std::size_t worker);
   // Waits without sleeping until there are other news than `seen`, for as long as the budget allows.
   void LookForWork(std::uint64_t seen, PollBudget& budget) const;
   void AnswerTheDead();
-  [[nodiscard]] Status Admit(const WorkItem& item, MonotonicTime now) const REQUIRES(mu_);
+  [[nodiscard]] bool AllBusy() const REQUIRES(mu_) { return running_ == options_.workers; }
+  [[nodiscard]] Status Admit(const WorkItem& item, const QueueKey& key, MonotonicTime now) const REQUIRES(mu_);
+  // Lets it wait, or leaves it as it is and says why.
+  [[nodiscard]] Status Enqueue(const QueueKey& key, Entry& entry) EXCLUDES(mu_);
   // Runs and answers the item on this thread, or leaves it as it is and says no.
-  [[nodiscard]] bool RunHere(WorkItem& item, MonotonicTime now) EXCLUDES(mu_);
+  [[nodiscard]] bool RunHere(WorkItem& item, const QueueKey& key, MonotonicTime now) EXCLUDES(mu_);
   [[nodiscard]] Step NextStep(MonotonicTime now) REQUIRES(mu_);
   // What to run of one servable, or how long to put that off.
   [[nodiscard]] Step Choose(const Servable& servable, MonotonicTime now) REQUIRES(mu_);
+  [[nodiscard]] static BatchDecision Decide(const Servable& servable, const RunGroup& group, MonotonicTime now);
+  // Frees the slots of what would be computed in vain.
+  void BuryHopeless(const Servable& servable, std::span<const QueueKey> keys) REQUIRES(mu_);
   // Frees the slot of a request whose client has gone. Runs on the cancelling thread, under the token's lock.
   void Bury(const Servable& servable, const QueueKey& key) EXCLUDES(mu_);
   // Frees the slots of what should have been done by now; whether there was any.
@@ -79,17 +78,12 @@ class Dispatcher {
   // Has the dead looked for when this deadline has passed. Only needed while all workers are busy.
   void WatchFor(MonotonicTime deadline) REQUIRES(mu_);
   void RunBatch(std::vector<Entry> entries);
-  // Runs and answers the items, `queued` being when each began to wait.
-  void RunAndAnswer(std::span<WorkItem> items, std::span<const MonotonicTime> queued);
-  void RunTogether(std::span<WorkItem> items, std::span<const MonotonicTime> queued);
-  void RunApart(WorkItem& item, MonotonicTime queued);
-  [[nodiscard]] Run Execute(std::span<const WorkItem> items) const;
-  void AnswerDead(WorkItem& item) const;
 
   // Constant after construction.
   const Clock& clock_;
   const AdmissionPolicy& admission_;
   const DispatcherOptions options_;
+  const BatchRunner runner_;
 
   std::atomic<std::uint64_t> next_sequence_{0};
   std::atomic<std::uint64_t> news_{
@@ -103,6 +97,7 @@ class Dispatcher {
   std::vector<Entry> graveyard_ GUARDED_BY(mu_);
   MonotonicTime watch_at_ GUARDED_BY(mu_) = MonotonicTime::max();  // When the dead are looked for next.
   int running_ GUARDED_BY(mu_) = 0;                                // Workers that run something.
+  std::vector<MonotonicTime> run_ends_ GUARDED_BY(mu_);  // When each is expected to be done; min: it runs nothing.
   bool stopping_ GUARDED_BY(mu_) = false;
 
   // Last: they use all of the above.

@@ -1,6 +1,7 @@
 #include "colocation/request_queue.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 namespace tandem {
@@ -10,21 +11,33 @@ constexpr std::size_t kDueSlack = 64;
 
 }  // namespace
 
-void RequestQueue::Push(const QueueKey& key, Entry entry) {
-  const Servable* servable = entry.item.servable.get();
-  if (key.deadline != MonotonicTime::max()) {
-    if (due_.size() > 2 * size_ + kDueSlack) ForgetTaken();
-    due_.push_back({.key = key, .servable = servable});
-    std::ranges::push_heap(due_, Later);
+void RequestQueue::Push(const QueueKey& key, Entry&& entry) {
+  const Servable* const servable = entry.item.servable.get();
+  const bool due = key.deadline != MonotonicTime::max();
+  if (due && due_.size() > 2 * size_ + kDueSlack) ForgetTaken();
+  if (due && due_.size() == due_.capacity()) due_.reserve(2 * due_.size() + kDueSlack);
+  ModelQueue place;
+  place.try_emplace(key);
+  const auto [queue, fresh] = queues_.try_emplace(servable);
+  try {
+    queue->second.work.Add(key, entry.item.batch);
+  } catch (const std::bad_alloc&) {
+    if (fresh) queues_.erase(queue);
+    throw;
   }
-  queues_[servable].emplace(key, std::move(entry));
+  // From here on nothing fails.
+  place.begin()->second = std::move(entry);
+  queue->second.entries.merge(place);
   ++size_;
+  if (!due) return;
+  due_.push_back({.key = key, .servable = servable});
+  std::ranges::push_heap(due_, Later);
 }
 
 void RequestQueue::ForgetTaken() {
   std::erase_if(due_, [this](const Due& due) {
     const auto queue = queues_.find(due.servable);
-    return queue == queues_.end() || !queue->second.contains(due.key);
+    return queue == queues_.end() || !queue->second.entries.contains(due.key);
   });
   std::ranges::make_heap(due_, Later);
 }
@@ -51,9 +64,10 @@ std::optional<RequestQueue::Entry> RequestQueue::Take(const Servable& servable, 
 std::optional<RequestQueue::Entry> RequestQueue::Extract(const Servable* servable, const QueueKey& key) {
   const auto queue = queues_.find(servable);
   if (queue == queues_.end()) return std::nullopt;
-  auto node = queue->second.extract(key);
+  auto node = queue->second.entries.extract(key);
   if (node.empty()) return std::nullopt;
-  if (queue->second.empty()) queues_.erase(queue);
+  queue->second.work.Remove(key);
+  if (queue->second.entries.empty()) queues_.erase(queue);
   --size_;
   return std::move(node.mapped());
 }
@@ -62,20 +76,28 @@ std::vector<const Servable*> RequestQueue::ByUrgency() const {
   std::vector<const Servable*> servables;
   servables.reserve(queues_.size());
   for (const auto& [servable, queue] : queues_) servables.push_back(servable);
-  std::ranges::sort(servables, {}, [this](const Servable* s) { return queues_.at(s).begin()->first; });
+  std::ranges::sort(servables, {}, [this](const Servable* s) { return queues_.at(s).entries.begin()->first; });
   return servables;
 }
 
 const RequestQueue::ModelQueue& RequestQueue::Waiting(const Servable& servable) const {
   static const ModelQueue empty;
   const auto queue = queues_.find(&servable);
-  return queue == queues_.end() ? empty : queue->second;
+  return queue == queues_.end() ? empty : queue->second.entries;
+}
+
+std::vector<std::pair<const Servable*, WorkAmount>> RequestQueue::Before(const QueueKey& key) const {
+  std::vector<std::pair<const Servable*, WorkAmount>> before;
+  for (const auto& [servable, queue] : queues_) {
+    if (const WorkAmount work = queue.work.Before(key); work.requests > 0) before.emplace_back(servable, work);
+  }
+  return before;
 }
 
 std::vector<RequestQueue::Entry> RequestQueue::TakeAll() {
   std::vector<Entry> all;
   for (auto& [servable, queue] : queues_) {
-    for (auto& [key, entry] : queue) all.push_back(std::move(entry));
+    for (auto& [key, entry] : queue.entries) all.push_back(std::move(entry));
   }
   queues_.clear();
   due_.clear();

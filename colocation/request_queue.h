@@ -1,24 +1,17 @@
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
+#include "colocation/queue_key.h"
+#include "colocation/waiting_work.h"
 #include "colocation/work_item.h"
 
 namespace tandem {
-
-// The order of the queue: priority level, then earliest deadline, then arrival. No deadline counts as the latest.
-struct QueueKey {
-  std::uint64_t priority = 0;
-  MonotonicTime deadline = MonotonicTime::max();
-  std::uint64_t sequence = 0;
-
-  friend auto operator<=>(const QueueKey&, const QueueKey&) = default;
-};
 
 // Requests waiting for one device, grouped by servable. Not thread-safe: the dispatcher guards it.
 class RequestQueue {
@@ -31,7 +24,8 @@ class RequestQueue {
   };
   using ModelQueue = std::map<QueueKey, Entry>;
 
-  void Push(const QueueKey& key, Entry entry);
+  // Throws std::bad_alloc, and then neither the queue nor the entry has changed.
+  void Push(const QueueKey& key, Entry&& entry);
   [[nodiscard]] std::optional<Entry> Take(const Servable& servable, const QueueKey& key);
 
   // Moves to the end of `expired` whatever should have been done before `now`, wherever it stands.
@@ -42,6 +36,9 @@ class RequestQueue {
   // Servables that have something waiting, most urgent head first.
   [[nodiscard]] std::vector<const Servable*> ByUrgency() const;
   [[nodiscard]] const ModelQueue& Waiting(const Servable& servable) const;
+
+  // What of each servable stands before the key, as far as anything does.
+  [[nodiscard]] std::vector<std::pair<const Servable*, WorkAmount>> Before(const QueueKey& key) const;
 
   [[nodiscard]] std::vector<Entry> TakeAll();
 
@@ -62,7 +59,11 @@ class RequestQueue {
 
   std::size_t size_ = 0;
   std::vector<Due> due_;  // A heap, the earliest deadline first: every waiting request with one, and some taken since.
-  std::map<const Servable*, ModelQueue> queues_;  // No empty queues. The items own the servables.
+  struct Waitings {
+    ModelQueue entries;
+    WaitingWork work;  // The same, as amounts.
+  };
+  std::map<const Servable*, Waitings> queues_;  // No empty queues. The items own the servables.
 };
 
 }  // namespace tandem

@@ -6,14 +6,16 @@
 
 namespace tandem {
 
+void RunGroup::Add(const QueueKey& key, std::int64_t size, MonotonicTime queued) {
+  keys.push_back(key);
+  sizes.push_back(size);
+  elements += size;
+  oldest = std::min(oldest, queued);
+  deadlines.push_back(deadlines.empty() ? key.deadline : std::min(deadlines.back(), key.deadline));
+}
+
 bool RunGroups::Add(const QueueKey& key, const RequestQueue::Entry& entry) {
-  if (RunGroup* group = GroupOf(entry.item); group != nullptr) {
-    group->keys.push_back(key);
-    group->sizes.push_back(entry.item.batch);
-    group->elements += entry.item.batch;
-    group->oldest = std::min(group->oldest, entry.queued);
-    group->deadline = std::min(group->deadline, key.deadline);
-  }
+  if (RunGroup* group = GroupOf(entry.item); group != nullptr) group->Add(key, entry.item.batch, entry.queued);
   return settings_.dynamic && groups_.front().elements < settings_.max_batch_size;
 }
 

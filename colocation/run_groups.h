@@ -17,8 +17,10 @@ struct RunGroup {
   std::vector<QueueKey> keys;
   std::vector<std::int64_t> sizes;
   std::int64_t elements = 0;
-  MonotonicTime oldest = MonotonicTime::max();    // When the longest waiting was queued.
-  MonotonicTime deadline = MonotonicTime::max();  // The earliest.
+  MonotonicTime oldest = MonotonicTime::max();  // When the longest waiting was queued.
+  std::vector<MonotonicTime> deadlines;         // The earliest of the first one, two, …; max: none of them has any.
+
+  void Add(const QueueKey& key, std::int64_t size, MonotonicTime queued);
 };
 
 // Sorts one model's waiting requests by what can share a run. Only a model that may put off a run needs more than the

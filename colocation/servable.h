@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "api/base/inference_session.h"
+#include "profiler/latency_model.h"
 #include "profiler/model_statistics.h"
-#include "profiler/run_times.h"
 #include "profiler/short_runs.h"
 
 namespace tandem {
@@ -59,7 +59,7 @@ class Servable {
   [[nodiscard]] InferenceSession& session() const { return *session_; }
   [[nodiscard]] ModelStatistics& statistics() const { return statistics_; }
   [[nodiscard]] ShortRuns& short_runs() const { return short_runs_; }
-  [[nodiscard]] RunTimes& run_times() const { return run_times_; }
+  [[nodiscard]] LatencyModel& latency() const { return latency_; }
 
  private:
   const std::string name_;
@@ -72,7 +72,7 @@ class Servable {
   const std::unique_ptr<InferenceSession> session_;
   mutable ModelStatistics statistics_;
   mutable ShortRuns short_runs_;
-  mutable RunTimes run_times_;
+  mutable LatencyModel latency_;
 };
 
 }  // namespace tandem

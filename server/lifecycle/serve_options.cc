@@ -151,6 +151,11 @@ void AddServeFlags(CLI::App& app, ServeOptions& o) {
   const char* limits = "Limits";
   Flag(app, "--default-slo-ms", o.default_slo_ms, "SLO of requests and models that name none; 0: none", limits)
       ->check(Between(0.0, 86400000.0));
+  Flag(app, "--admission", o.admission,
+       "deadline: refuse at once what is not expected to be answered in time; queue: let wait whatever finds room",
+       limits)
+      ->check(CLI::IsMember({"deadline", "queue"}))
+      ->capture_default_str();
   Flag(app, "--max-queue", o.max_queue, "Requests that may wait", limits)
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{10'000'000}))
       ->capture_default_str();

@@ -51,8 +51,9 @@ struct ServeOptions {
   std::string trainer;                   // Empty: the program beside this one.
 
   double default_slo_ms = 0;  // 0: none.
-  int io_threads = 0;         // 0: 1, or 2 from four cores on.
-  int busy_poll_us = 100;     // How long an idle thread looks for a request before it sleeps.
+  std::string admission = "deadline";
+  int io_threads = 0;      // 0: 1, or 2 from four cores on.
+  int busy_poll_us = 100;  // How long an idle thread looks for a request before it sleeps.
   std::uint64_t max_queue = 8192;
   std::uint64_t max_request_bytes = std::uint64_t{256} << 20;
   std::uint64_t max_header_bytes = 32 << 10;

@@ -102,6 +102,11 @@ MemoryBudgets BudgetsFor(const ServeOptions& o) {
   return budgets;
 }
 
+std::optional<std::chrono::nanoseconds> ExpectedOf(const RunRecord& run) {
+  if (!run.predicted) return std::nullopt;
+  return run.predicted->typical;
+}
+
 Result<std::shared_ptr<const OrtEnvironment>> StartOrt(const ServeOptions& o) {
   auto opened = OrtLibrary::Open(o.ort_library);
   if (!opened && !o.ort_library.empty()) return Invalid("--ort-library: {}", opened.error().message);
@@ -176,7 +181,7 @@ struct Server::Parts {
   std::optional<repository::OnnxSessionFactory> sessions;
   std::optional<repository::ModelRepository> repository;
 
-  BoundedQueueAdmission admission;
+  std::unique_ptr<const AdmissionPolicy> admission;
   std::optional<Dispatcher> dispatcher;
   std::optional<InferenceService> inference;
   std::unique_ptr<jobs::JobService> training;  // Null when there is none.
@@ -216,12 +221,13 @@ Status Server::Parts::BuildCore() {
   metrics.emplace(registry);
   sessions.emplace(ort);
   repository.emplace(std::move(settings), *sessions);
-  dispatcher.emplace(clock, admission,
+  TANDEM_ASSIGN(admission, MakeAdmission(options.admission));
+  dispatcher.emplace(clock, *admission,
                      DispatcherOptions{.workers = options.workers,
                                        .max_queued = options.max_queue,
                                        .poll_window = std::chrono::microseconds(options.busy_poll_us),
-                                       .on_batch = [this](const Servable& servable, std::int64_t batch) {
-                                         metrics->RecordBatch(servable.name(), batch);
+                                       .on_run = [this](const Servable& servable, const RunRecord& run) {
+                                         metrics->RecordRun(servable.name(), run.elements, ExpectedOf(run), run.took);
                                        }});
   inference.emplace(
       InferenceService::Parts{clock, *dispatcher, *regions, *metrics},

@@ -23,6 +23,13 @@ const prometheus::Histogram::BucketBoundaries& BatchBuckets() {
   return buckets;
 }
 
+// Finest where a prediction is nearly right.
+const prometheus::Histogram::BucketBoundaries& PredictionBuckets() {
+  static const prometheus::Histogram::BucketBoundaries buckets = {0.25, 0.5, 0.7,  0.8, 0.9, 0.95, 1, 1.05,
+                                                                  1.1,  1.2, 1.35, 1.5, 2,   3,    5, 10};
+  return buckets;
+}
+
 }  // namespace
 
 std::string_view RequestOutcomeName(RequestOutcome outcome) {
@@ -52,13 +59,18 @@ struct RequestMetrics::Families {
         batch(prometheus::BuildHistogram()
                   .Name("tandem_batch_size")
                   .Help("Elements in each run of a model")
-                  .Register(registry)) {}
+                  .Register(registry)),
+        prediction(prometheus::BuildHistogram()
+                       .Name("tandem_run_prediction_ratio")
+                       .Help("Time of a run divided by what was expected of it; half of them should be above 1")
+                       .Register(registry)) {}
 
   prometheus::Family<prometheus::Histogram>& latency;
   prometheus::Family<prometheus::Counter>& met;
   prometheus::Family<prometheus::Counter>& missed;
   prometheus::Family<prometheus::Counter>& rejected;
   prometheus::Family<prometheus::Histogram>& batch;
+  prometheus::Family<prometheus::Histogram>& prediction;
 };
 
 struct RequestMetrics::Model {
@@ -67,7 +79,8 @@ struct RequestMetrics::Model {
         met(families.met.Add({{"model", name}})),
         missed(families.missed.Add({{"model", name}})),
         rejected(families.rejected.Add({{"model", name}})),
-        batch(families.batch.Add({{"model", name}}, BatchBuckets())) {
+        batch(families.batch.Add({{"model", name}}, BatchBuckets())),
+        prediction(families.prediction.Add({{"model", name}}, PredictionBuckets())) {
     for (std::size_t i = 0; i < latency.size(); ++i) {
       latency[i] = &families.latency.Add(
           {{"model", name}, {"outcome", std::string(RequestOutcomeName(static_cast<RequestOutcome>(i)))}},
@@ -81,6 +94,7 @@ struct RequestMetrics::Model {
     families.missed.Remove(&missed);
     families.rejected.Remove(&rejected);
     families.batch.Remove(&batch);
+    families.prediction.Remove(&prediction);
   }
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
@@ -91,6 +105,7 @@ struct RequestMetrics::Model {
   prometheus::Counter& missed;
   prometheus::Counter& rejected;
   prometheus::Histogram& batch;
+  prometheus::Histogram& prediction;
 };
 
 RequestMetrics::RequestMetrics(prometheus::Registry& registry) : families_(std::make_unique<Families>(registry)) {}
@@ -123,8 +138,13 @@ void RequestMetrics::Record(const RequestRecord& record) {
   }
 }
 
-void RequestMetrics::RecordBatch(std::string_view model, std::int64_t elements) {
-  Find(model)->batch.Observe(static_cast<double>(elements));
+void RequestMetrics::RecordRun(std::string_view model, std::int64_t elements,
+                               std::optional<std::chrono::nanoseconds> expected, std::chrono::nanoseconds took) {
+  const std::shared_ptr<Model> metrics = Find(model);
+  metrics->batch.Observe(static_cast<double>(elements));
+  if (expected) {
+    metrics->prediction.Observe(static_cast<double>(took.count()) / static_cast<double>(expected->count()));
+  }
 }
 
 }  // namespace tandem

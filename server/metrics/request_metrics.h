@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -35,7 +36,8 @@ struct RequestRecord {
   SloVerdict slo = SloVerdict::kNone;
 };
 
-// Our own per-request metrics: the latency histogram by outcome, SLO counters, batch sizes. Thread-safe. Labels come
+// Our own per-request metrics: the latency histogram by outcome, SLO counters, batch sizes, and how well
+// runs are predicted. Thread-safe. Labels come
 // only from models that are served, so that strangers cannot grow the registry; those of models that have gone go, too.
 class RequestMetrics {
  public:
@@ -44,7 +46,9 @@ class RequestMetrics {
   ~RequestMetrics();
 
   void Record(const RequestRecord& record);
-  void RecordBatch(std::string_view model, std::int64_t elements);
+  // A run over so many elements; `expected` is what it was to take, if that was known, and `took` what it did.
+  void RecordRun(std::string_view model, std::int64_t elements, std::optional<std::chrono::nanoseconds> expected,
+                 std::chrono::nanoseconds took);
   // Drops what was counted for models that are not among these. A request of such a model that is still under way
   // brings it back until the next time.
   void Retain(const std::set<std::string, std::less<>>& served) EXCLUDES(mu_);

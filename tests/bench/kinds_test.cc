@@ -51,6 +51,7 @@ TEST(Kinds, TakeWhatTheirFieldsMayBe) {
       {"name": "s", "from": "peer", "peer": "null", "protocol": "raw", "path": "/"}])",
                     "s.p99"),
             "no error");
+  EXPECT_EQ(ErrorOf(R"("kind": "overload", "model": "tiny", "slo_runs": 5, "times": 3)", "queue.over"), "no error");
   EXPECT_EQ(ErrorOf(R"("kind": "generator_rate", "peer": "null", "start": 5)", "rate"), "no error");
   EXPECT_EQ(ErrorOf(R"("kind": "generator_lag", "peer": "null", "rate": 5, "arrivals": "poisson")", "lag_p99"),
             "no error");

@@ -37,5 +37,73 @@ TEST(Admission, RefusesWhatIsLateAlready) {
   EXPECT_EQ(late.error().code, ErrorCode::kDeadlineExceeded);
 }
 
+class DeadlineAdmissionTest : public ::testing::Test {
+ protected:
+  // A request that has `left`, behind `ahead`, whose run takes up to 20 ms.
+  static Status Admit(std::chrono::nanoseconds left, std::chrono::nanoseconds ahead, bool idle = false,
+                      std::chrono::nanoseconds age = 10ms) {
+    const MonotonicTime now(1h);
+    return DeadlineAdmission().Admit({.model = "m",
+                                      .now = now,
+                                      .deadline = now + left,
+                                      .max_queued = 8,
+                                      .work_ahead = ahead,
+                                      .idle = idle,
+                                      .run = RunPrediction{.typical = 10ms, .high = 20ms, .learnt = now - age}});
+  }
+};
+
+TEST_F(DeadlineAdmissionTest, LetsInWhatIsExpectedInTime) {
+  EXPECT_TRUE(Admit(100ms, 0ms));
+  EXPECT_TRUE(Admit(100ms, 79ms));
+  EXPECT_TRUE(Admit(21ms, 0ms, true));
+}
+
+TEST_F(DeadlineAdmissionTest, RefusesAtOnceWhatIsNotAndSaysWhy) {
+  const Status refused = Admit(100ms, 81ms);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kUnavailable);
+  EXPECT_THAT(refused.error().message, HasSubstr("100.000 ms are left"));
+  EXPECT_THAT(refused.error().message, HasSubstr("81.000 ms of work ahead"));
+  EXPECT_THAT(refused.error().message, HasSubstr("20.000 ms are expected"));
+  EXPECT_FALSE(Admit(20ms, 0ms, true)) << "the answer must be sent, too";
+}
+
+TEST_F(DeadlineAdmissionTest, WhatWasLearntLongAgoIsTriedAgainOnAnIdleDevice) {
+  EXPECT_FALSE(Admit(15ms, 0ms, true, 900ms));
+  EXPECT_TRUE(Admit(15ms, 0ms, true, 1100ms));
+  EXPECT_FALSE(Admit(15ms, 10ms, false, 1100ms));
+}
+
+TEST_F(DeadlineAdmissionTest, NeverRefusesByPredictionWhatHasNoDeadlineOrIsNotKnown) {
+  const RunPrediction slow{.typical = 1h, .high = 2h, .learnt = MonotonicTime(1h)};
+  EXPECT_TRUE(DeadlineAdmission().Admit({.now = MonotonicTime(1h), .max_queued = 8, .work_ahead = 1h, .run = slow}));
+  EXPECT_TRUE(DeadlineAdmission().Admit(
+      {.now = MonotonicTime(1h), .deadline = MonotonicTime(1h + 1ms), .max_queued = 8, .work_ahead = 1h}));
+}
+
+TEST_F(DeadlineAdmissionTest, KeepsTheBoundsOfTheQueue) {
+  EXPECT_FALSE(DeadlineAdmission().Admit({.now = MonotonicTime(1h), .queued = 8, .max_queued = 8}));
+}
+
+TEST_F(DeadlineAdmissionTest, IsHopelessWhenMoreLikelyThanNotItEndsTooLate) {
+  const MonotonicTime now(1h);
+  const RunPrediction run{.typical = 10ms, .high = 20ms, .learnt = now};
+  const DeadlineAdmission policy;
+  EXPECT_FALSE(policy.IsHopeless(now, now + 10ms, run));
+  EXPECT_TRUE(policy.IsHopeless(now, now + 9ms, run));
+  EXPECT_FALSE(policy.IsHopeless(now, now + 9ms, std::nullopt));
+  EXPECT_FALSE(policy.IsHopeless(now + 2s, now + 2s + 9ms, run)) << "learnt long ago";
+  EXPECT_FALSE(BoundedQueueAdmission().IsHopeless(now, now + 9ms, run));
+}
+
+TEST(Admission, NamesThePoliciesThatThereAre) {
+  EXPECT_TRUE(MakeAdmission("deadline"));
+  EXPECT_TRUE(MakeAdmission("queue"));
+  const auto unknown = MakeAdmission("clairvoyant");
+  ASSERT_FALSE(unknown);
+  EXPECT_THAT(unknown.error().message, HasSubstr("'clairvoyant' is not known; known are deadline, queue"));
+}
+
 }  // namespace
 }  // namespace tandem

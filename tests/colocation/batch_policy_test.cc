@@ -1,5 +1,6 @@
 #include "colocation/batch_policy.h"
 
+#include <algorithm>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -54,8 +55,8 @@ TEST(BatchPolicy, WaitsOnlyAsLongAsTheEarliestDeadlineAllows) {
     return ChooseBatch({.settings = settings,
                         .sizes = sizes,
                         .oldest_wait = 0ns,
-                        .earliest_deadline_in = deadline_in,
-                        .expected_run = expected_run});
+                        .left = {&deadline_in, 1},
+                        .runs = {&expected_run, 1}});
   };
   EXPECT_EQ(choose(500ms, 10ms).wait, 100ms);
   const BatchDecision hurried = choose(50ms, 10ms);
@@ -69,8 +70,28 @@ TEST(BatchPolicy, WaitsOnlyAsLongAsTheEarliestDeadlineAllows) {
 TEST(BatchPolicy, DoesNotWaitTowardsADeadlineWhenTheRunsTimeIsNotKnown) {
   const BatchSettings settings{.max_batch_size = 4, .dynamic = true, .max_queue_delay = 100ms};
   const std::vector<std::int64_t> sizes{1};
-  EXPECT_EQ(ChooseBatch({.settings = settings, .sizes = sizes, .earliest_deadline_in = 50ms}).take, 1u);
-  EXPECT_EQ(ChooseBatch({.settings = settings, .sizes = sizes, .earliest_deadline_in = 500ms}).wait, 100ms);
+  const auto choose = [&](std::chrono::nanoseconds left) {
+    return ChooseBatch({.settings = settings, .sizes = sizes, .left = {&left, 1}});
+  };
+  EXPECT_EQ(choose(50ms).take, 1u);
+  EXPECT_EQ(choose(500ms).wait, 100ms);
+}
+
+TEST(BatchPolicy, TakesTheLargestBatchThatIsInTimeForItsMostUrgent) {
+  const BatchSettings settings{.max_batch_size = 4, .dynamic = true};
+  const std::vector<std::int64_t> sizes{1, 1, 1, 1};
+  const std::vector<std::chrono::nanoseconds> runs{10ms, 15ms, 20ms, 25ms};
+  const auto take = [&](std::chrono::nanoseconds first, std::chrono::nanoseconds others) {
+    // Each with those before it: the first is the most urgent.
+    const std::vector<std::chrono::nanoseconds> left{first, std::min(first, others), std::min(first, others),
+                                                     std::min(first, others)};
+    return ChooseBatch({.settings = settings, .sizes = sizes, .left = left, .runs = runs}).take;
+  };
+  EXPECT_EQ(take(50ms, 50ms), 4u);
+  EXPECT_EQ(take(22ms, 50ms), 3u);
+  EXPECT_EQ(take(17ms, 50ms), 2u);
+  EXPECT_EQ(take(5ms, 50ms), 1u) << "late or not, it is next";
+  EXPECT_EQ(take(50ms, 17ms), 2u) << "the first is of a higher priority, the others more urgent";
 }
 
 }  // namespace

@@ -357,15 +357,53 @@ TEST_F(DispatcherTest, WhatIsLateOnceItsBatchHasFailedIsNotRunAgain) {
   ASSERT_TRUE(blocker.answer.get());
 }
 
+TEST_F(DispatcherTest, RefusesAtArrivalWhatWouldBeLateBehindWhatRunsAndWaits) {
+  const DeadlineAdmission by_deadline;
+  single_->latency().Observe(1, 10ms, clock_.Now());
+  Dispatcher dispatcher(clock_, by_deadline, {});
+  Sent running = Send(dispatcher, single_, 0);
+  gate_.WaitForRuns(1);
+  Sent waiting = Send(dispatcher, single_, 1, 9, 40ms);
+  Sent urgent = Send(dispatcher, single_, 2, 9, 25ms);
+  EXPECT_EQ(dispatcher.queued(), 2u) << "ahead of the urgent one there is only what runs";
+  Sent later = Send(dispatcher, single_, 3, 9, 60ms);
+  const auto late = Send(dispatcher, single_, 4, 9, 41ms).answer.get();
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code, ErrorCode::kUnavailable);
+  EXPECT_NE(late.error().message.find("30.000 ms of work ahead"), std::string::npos) << late.error().message;
+  Sent patient = Send(dispatcher, single_, 5);
+  gate_.Open();
+  for (Sent* sent : {&running, &urgent, &waiting, &later, &patient}) EXPECT_TRUE(sent->answer.get());
+}
+
+TEST_F(DispatcherTest, DoesNotComputeWhatIsNoLongerDoneInTime) {
+  const DeadlineAdmission by_deadline;
+  single_->latency().Observe(1, 10ms, clock_.Now());
+  Dispatcher dispatcher(clock_, by_deadline, {});
+  Sent running = Send(dispatcher, single_, 0);
+  gate_.WaitForRuns(1);
+  Sent hopeless = Send(dispatcher, single_, 1, 9, 40ms);
+  Sent in_time = Send(dispatcher, single_, 2, 9, 80ms);
+  clock_.Advance(31ms);
+  gate_.Open();
+  const auto answer = hopeless.answer.get();
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code, ErrorCode::kDeadlineExceeded);
+  EXPECT_TRUE(running.answer.get() && in_time.answer.get());
+  EXPECT_EQ(gate_.runs().size(), 2u);
+}
+
 TEST_F(DispatcherTest, DoesNotWaitForABatchPastADeadline) {
   const auto patient = MakeServable(
       "patient", {.max_batch_size = 8, .dynamic = true, .max_queue_delay = std::chrono::hours(1)}, gate_.Function());
   Dispatcher dispatcher(clock_, admission_, {});
   gate_.Open();
   EXPECT_TRUE(Send(dispatcher, patient, 1, 9, 1min).answer.get());
-  // Once it is known what a run takes, there is time for company.
-  patient->run_times().Observe(1, 1s);
-  Sent sent = Send(dispatcher, patient, 2, 9, 2s + 50ms);
+  // Where it is known what a run takes, there is time for company.
+  const auto known = MakeServable(
+      "known", {.max_batch_size = 8, .dynamic = true, .max_queue_delay = std::chrono::hours(1)}, gate_.Function());
+  known->latency().Observe(1, 800ms, clock_.Now());
+  Sent sent = Send(dispatcher, known, 2, 9, 2s + 50ms);
   EXPECT_EQ(sent.answer.wait_for(20ms), std::future_status::timeout);
   clock_.Advance(50ms);
   EXPECT_TRUE(sent.answer.get());

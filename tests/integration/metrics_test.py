@@ -31,6 +31,9 @@ GAUGES = {
 
 
 class Metrics(HostileTest):
+    # What is late is to be seen, not only what is refused.
+    flags = ("--admission", "queue")
+
     @classmethod
     def fill(cls, repository):
         super().fill(repository)
@@ -75,7 +78,7 @@ class Metrics(HostileTest):
                 self.assertEqual(types.get(name), "counter", name)
             for name in GAUGES:
                 self.assertEqual(types.get(name), "gauge", name)
-            for name in ("tandem_request_latency_seconds", "tandem_batch_size"):
+            for name in ("tandem_request_latency_seconds", "tandem_batch_size", "tandem_run_prediction_ratio"):
                 self.assertEqual(types.get(name), "histogram", name)
             for key in values:
                 if key[0].removesuffix("_total") in COUNTERS:

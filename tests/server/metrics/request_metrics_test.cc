@@ -36,7 +36,7 @@ TEST_F(RequestMetricsTest, CountsLatencyUnderItsOutcome) {
 TEST_F(RequestMetricsTest, ModelsThatHaveGoneLeaveNothingBehind) {
   for (const char* model : {"", "a", "b"}) {
     metrics_.Record({.model = model, .outcome = RequestOutcome::kSuccess, .latency = 4ms, .slo = SloVerdict::kMet});
-    metrics_.RecordBatch(model, 1);
+    metrics_.RecordRun(model, 1, {}, 1ms);
   }
   metrics_.Retain({"a"});
   EXPECT_THAT(Text(), HasSubstr(R"(model="a")"));
@@ -61,9 +61,18 @@ TEST_F(RequestMetricsTest, CountsTheVerdictOnTheSlo) {
   EXPECT_THAT(text, HasSubstr(R"(tandem_slo_rejected_total{model="m"} 1)"));
 }
 
+TEST_F(RequestMetricsTest, TellsHowWellRunsArePredicted) {
+  metrics_.RecordRun("m", 1, 10ms, 12ms);
+  metrics_.RecordRun("m", 1, {}, 12ms);
+  const std::string text = Text();
+  EXPECT_THAT(text, HasSubstr(R"(tandem_run_prediction_ratio_bucket{model="m",le="1.1"} 0)"));
+  EXPECT_THAT(text, HasSubstr(R"(tandem_run_prediction_ratio_bucket{model="m",le="1.2"} 1)"));
+  EXPECT_THAT(text, HasSubstr(R"(tandem_run_prediction_ratio_count{model="m"} 1)"));
+}
+
 TEST_F(RequestMetricsTest, ModelsAreKeptApart) {
-  metrics_.RecordBatch("a", 3);
-  metrics_.RecordBatch("b", 300);
+  metrics_.RecordRun("a", 3, {}, 1ms);
+  metrics_.RecordRun("b", 300, {}, 1ms);
   const std::string text = Text();
   EXPECT_THAT(text, HasSubstr(R"(tandem_batch_size_bucket{model="a",le="4"} 1)"));
   EXPECT_THAT(text, HasSubstr(R"(tandem_batch_size_bucket{model="b",le="256"} 0)"));

@@ -1,0 +1,136 @@
+#include "bench/overload.h"
+
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include "api/base/duration.h"
+#include "api/base/format.h"
+#include "bench/bare_session.h"
+#include "bench/interleave.h"
+#include "bench/load_window.h"
+#include "loadgen/infer_request_bytes.h"
+#include "loadgen/run.h"
+
+namespace tandem::bench {
+namespace {
+
+using loadgen::ArrivalSpec;
+using loadgen::ModelReport;
+
+// Enough to keep the device busy while answers are on their way.
+constexpr int kUsersAtCapacity = 4;
+constexpr double kLoadAfterwards = 0.5;
+constexpr std::chrono::seconds kAfterwards{1};
+
+// A server under load, and what is asked of it.
+class LoadedServer {
+ public:
+  static Result<std::unique_ptr<LoadedServer>> Start(const BenchContext& context, const std::string& model,
+                                                     const std::vector<Tensor>& inputs, const char* admission) {
+    TANDEM_ASSIGN(auto server, StartServer(context, model, {"--admission", admission}));
+    return std::unique_ptr<LoadedServer>(new LoadedServer(context, model, inputs, std::move(server)));
+  }
+
+  // One round: see the header.
+  [[nodiscard]] Result<Figures> Sample(double slo_runs, double times) const {
+    TANDEM_ASSIGN(const auto plain, Request(std::nullopt));
+    const int port = server_->http_port();
+    TANDEM_ASSIGN(const ModelReport alone, HttpWindow(context_.pace, port, plain, 1));
+    TANDEM_ASSIGN(const ModelReport busy, HttpWindow(context_.pace, port, plain, kUsersAtCapacity));
+    const auto slo = std::chrono::nanoseconds(
+        static_cast<std::int64_t>(slo_runs * static_cast<double>(alone.latency.Percentile(50).count())));
+    const double capacity = busy.achieved_rate;
+    TANDEM_ASSIGN(const ModelReport full, Offer(capacity, slo, context_.pace.window));
+    TANDEM_ASSIGN(const ModelReport over, Offer(times * capacity, slo, context_.pace.window));
+    TANDEM_ASSIGN(const ModelReport after, Offer(kLoadAfterwards * capacity, slo, kAfterwards));
+    return Figures{{"capacity", capacity},
+                   {"full", full.goodput},
+                   {"over", over.goodput},
+                   {"recovered", after.attainment},
+                   {"refusal", Seconds(over.rejection_latency.Percentile(50))}};
+  }
+
+ private:
+  LoadedServer(const BenchContext& context, std::string model, const std::vector<Tensor>& inputs,
+               std::unique_ptr<ServerProcess> server)
+      : context_(context), model_(std::move(model)), inputs_(inputs), server_(std::move(server)) {}
+
+  [[nodiscard]] Result<loadgen::HttpRequest> Request(std::optional<std::chrono::nanoseconds> slo) const {
+    loadgen::InferRequestOptions options{.port = server_->http_port(), .model = ModelName(model_)};
+    if (slo) options.headers.emplace_back("X-SLO-Ms", Format("{:.3f}", Ms(*slo)));
+    return loadgen::BuildInferRequest(options, inputs_);
+  }
+
+  [[nodiscard]] Result<ModelReport> Offer(double rate, std::chrono::nanoseconds slo,
+                                          std::chrono::nanoseconds duration) const {
+    TANDEM_TRY(context_.CheckStop());
+    TANDEM_ASSIGN(auto request, Request(slo));
+    loadgen::LoadSpec spec;
+    spec.port = server_->http_port();
+    spec.duration = duration;
+    spec.models.push_back(
+        {.model = model_, .request = std::move(request), .arrivals = ArrivalSpec::Poisson(rate), .slo = slo});
+    TANDEM_ASSIGN(loadgen::LoadReport report, loadgen::RunLoad(spec));
+    ModelReport& model = report.models.front();
+    if (model.counts.failed > 0) {
+      return Fail(ErrorCode::kInternal, "{} of {} requests failed: {}", model.counts.failed, model.counts.total(),
+                  model.failures.begin()->first);
+    }
+    return std::move(model);
+  }
+
+  const BenchContext& context_;
+  const std::string model_;
+  const std::vector<Tensor>& inputs_;
+  const std::unique_ptr<ServerProcess> server_;
+};
+
+class Overload final : public Measurement {
+ public:
+  Overload(std::string model, double slo_runs, double times)
+      : model_(std::move(model)), slo_runs_(slo_runs), times_(times) {}
+
+  [[nodiscard]] std::vector<std::string> series() const override {
+    std::vector<std::string> all;
+    for (const char* side : kAdmissions) {
+      for (const char* figure : {"capacity", "full", "over", "recovered", "refusal"}) {
+        all.push_back(Format("{}.{}", side, figure));
+      }
+    }
+    return all;
+  }
+
+  [[nodiscard]] Result<SeriesMap> Run(BenchContext& context, const std::set<std::string>& /*wanted*/) const override {
+    const std::string what = Format("overload of {}", model_);
+    context.say(what);
+    TANDEM_ASSIGN(const auto bare, LoadBare(context, model_, BareThreads::kShared));
+    TANDEM_ASSIGN(const auto inputs, loadgen::RandomInputs(bare->signature(), {.seed = 1}));
+    std::vector<std::unique_ptr<LoadedServer>> servers;
+    std::vector<Side> sides;
+    for (const char* admission : kAdmissions) {
+      TANDEM_ASSIGN(auto started, LoadedServer::Start(context, model_, inputs, admission));
+      const LoadedServer& server = *servers.emplace_back(std::move(started));
+      sides.push_back({.name = admission, .sample = [this, &server] { return server.Sample(slo_runs_, times_); }});
+    }
+    return Interleave(context, what, sides);
+  }
+
+ private:
+  static constexpr const char* kAdmissions[] = {"deadline", "queue"};
+
+  const std::string model_;
+  const double slo_runs_;
+  const double times_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Measurement>> ParseOverload(JsonFields& fields, const std::vector<PeerSpec>& /*peers*/) {
+  TANDEM_ASSIGN(std::string model, fields.Text("model"));
+  TANDEM_ASSIGN(const double slo_runs, fields.Number("slo_runs", 1, 1000));
+  TANDEM_ASSIGN(const double times, fields.Number("times", 0.1, 100));
+  return std::make_unique<Overload>(std::move(model), slo_runs, times);
+}
+
+}  // namespace tandem::bench

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "bench/measurement.h"
+
+namespace tandem::bench {
+
+// Kind "overload": what a server achieves when it is asked for more than it can do. Two servers, `--admission deadline`
+// and `--admission queue`, take turns. Fields "model", "slo_runs" (the SLO, as a multiple of an answer's time when
+// nobody else asks) and "times" (the overload, as a multiple of the capacity). In every round, for each server: the SLO
+// and the capacity are measured in closed loops, then Poisson arrivals are offered. Series of each, "deadline.…" and
+// "queue.…":
+//   capacity    answers per second in a closed loop of some users
+//   full        answers within the SLO per second, at the rate of the capacity
+//   over        the same at the overload
+//   recovered   share of requests within the SLO in the second after it, at half of the capacity
+//   refusal     seconds until a refused request hears so, the median at the overload; 0 when none was
+[[nodiscard]] Result<std::unique_ptr<Measurement>> ParseOverload(JsonFields& fields,
+                                                                 const std::vector<PeerSpec>& peers);
+
+}  // namespace tandem::bench

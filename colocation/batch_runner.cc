@@ -1,0 +1,160 @@
+#include "colocation/batch_runner.h"
+
+#include <atomic>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "colocation/batch_assembly.h"
+
+namespace tandem {
+namespace {
+
+// Stops a run when every one of its members has gone.
+class BatchCancellation {
+ public:
+  explicit BatchCancellation(std::span<const WorkItem> items) : waiting_(items.size()) {
+    registrations_.reserve(items.size());
+    for (const WorkItem& item : items) {
+      registrations_.push_back(item.cancel->OnCancel([this] {
+        if (waiting_.fetch_sub(1, std::memory_order_acq_rel) == 1) token_.Cancel();
+      }));
+    }
+  }
+
+  CancelToken& token() { return token_; }
+
+ private:
+  CancelToken token_;
+  std::atomic<std::size_t> waiting_;
+  std::vector<CancelToken::Registration> registrations_;
+};
+
+std::int64_t Elements(std::span<const WorkItem> items) {
+  std::int64_t elements = 0;
+  for (const WorkItem& item : items) elements += item.batch;
+  return elements;
+}
+
+}  // namespace
+
+std::size_t InputBytes(std::span<const Tensor> inputs) {
+  std::size_t bytes = 0;
+  for (const Tensor& input : inputs) bytes += input.data.size();
+  return bytes;
+}
+
+bool IsDead(const WorkItem& item, MonotonicTime now) {
+  return item.cancel->cancelled() || (item.deadline && *item.deadline < now);
+}
+
+void Answer(WorkItem& item, Result<WorkResult> result) {
+  auto done = std::exchange(item.done, nullptr);
+  try {
+    done(std::move(result));
+  } catch (const std::bad_alloc&) {
+    // Whoever asked has its own way to say so; this thread has others to answer.
+  }
+}
+
+void AnswerOutOfMemory(WorkItem& item) {
+  // Fits into a string without allocating.
+  Answer(item, std::unexpected(Error{ErrorCode::kUnavailable, "out of memory"}));
+}
+
+void AnswerDead(WorkItem& item, MonotonicTime now) {
+  try {
+    // A front end may cancel what is late, too; whoever comes first, it is late.
+    if (item.deadline && *item.deadline <= now) {
+      Answer(item, Fail(ErrorCode::kDeadlineExceeded, "model '{}': the deadline passed while the request waited",
+                        item.servable->name()));
+    } else if (item.cancel->cancelled()) {
+      Answer(item, Fail(ErrorCode::kCancelled, "the client has gone"));
+    } else {
+      Answer(item, Fail(ErrorCode::kDeadlineExceeded,
+                        "model '{}': the request waited until its run would have ended after the deadline",
+                        item.servable->name()));
+    }
+  } catch (const std::bad_alloc&) {
+    AnswerOutOfMemory(item);
+  }
+}
+
+void BatchRunner::RunAndAnswer(std::span<WorkItem> items, std::span<const MonotonicTime> queued) const {
+  try {
+    RunTogether(items, queued);
+  } catch (const std::bad_alloc&) {
+    for (WorkItem& item : items) {
+      if (item.done) AnswerOutOfMemory(item);
+    }
+  }
+}
+
+BatchRunner::Run BatchRunner::Execute(std::span<const WorkItem> items) const {
+  const Servable& servable = *items.front().servable;
+  Run run{.start = clock_.Now()};
+  MonotonicTime ready = run.start;
+  MonotonicTime computed = run.start;
+  try {
+    const std::vector<Tensor> inputs = JoinInputs(items);
+    const std::vector<std::string> outputs = UnionOfOutputs(items);
+    BatchCancellation cancellation(items);
+    run.predicted = servable.latency().Predict(Elements(items));
+    ready = clock_.Now();
+    Result<std::vector<Tensor>> ran = servable.session().Run(inputs, outputs, cancellation.token());
+    computed = clock_.Now();
+    // A run that was cancelled or failed early does not show that others are short.
+    if (ran || computed - ready > ShortRuns::kShort) {
+      servable.short_runs().Observe(InputBytes(inputs), computed - ready);
+    }
+    if (ran) {
+      servable.latency().Observe(Elements(items), computed - ready, computed);
+      run.outputs = SplitOutputs(items, *std::move(ran));
+    } else {
+      run.ran = std::unexpected(std::move(ran).error());
+    }
+  } catch (const std::bad_alloc&) {
+    run.ran = Fail(ErrorCode::kUnavailable, "model '{}': there is not enough memory for this run", servable.name());
+  }
+  run.timing = {.queue = {},
+                .compute_input = ready - run.start,
+                .compute_infer = computed - ready,
+                .compute_output = clock_.Now() - computed};
+  return run;
+}
+
+void BatchRunner::RunTogether(std::span<WorkItem> items, std::span<const MonotonicTime> queued) const {
+  Run run = Execute(items);
+  if (run.ran) {
+    const std::shared_ptr<Servable>& servable = items.front().servable;
+    const std::int64_t batch = Elements(items);
+    servable->statistics().RecordExecution(static_cast<std::uint64_t>(batch), run.timing, clock_.WallNow());
+    if (on_run_) {
+      on_run_(*servable, {.elements = batch, .took = run.timing.compute_infer, .predicted = run.predicted});
+    }
+  }
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    run.timing.queue = run.start - queued[i];
+    if (run.ran && run.outputs[i]) {
+      Answer(items[i], WorkResult{.outputs = *std::move(run.outputs[i]), .timing = run.timing});
+      continue;
+    }
+    const Error& error = run.ran ? run.outputs[i].error() : run.ran.error();
+    // One request's data or outputs may fail a run that others share; apart, only the guilty one fails.
+    const bool apart = items.size() > 1 && error.code != ErrorCode::kCancelled;
+    if (!apart) Answer(items[i], std::unexpected(error));
+  }
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (items[i].done) RunApart(items[i], queued[i]);
+  }
+}
+
+void BatchRunner::RunApart(WorkItem& item, MonotonicTime queued) const {
+  if (const MonotonicTime now = clock_.Now(); IsDead(item, now)) {
+    AnswerDead(item, now);
+  } else {
+    RunTogether({&item, 1}, {&queued, 1});
+  }
+}
+
+}  // namespace tandem

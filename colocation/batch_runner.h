@@ -1,0 +1,67 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "api/base/clock.h"
+#include "colocation/work_item.h"
+#include "profiler/latency_model.h"
+
+namespace tandem {
+
+// A run that ended well.
+struct RunRecord {
+  std::int64_t elements = 0;
+  std::chrono::nanoseconds took{0};
+  std::optional<RunPrediction> predicted;  // Before it began.
+};
+
+// Nobody waits for it, or not in time: never compute it.
+[[nodiscard]] bool IsDead(const WorkItem& item, MonotonicTime now);
+
+// Each answers the item, once and for all; none throws.
+void Answer(WorkItem& item, Result<WorkResult> result);
+void AnswerOutOfMemory(WorkItem& item);
+// Says why it was not computed: it is too late, or its client has gone.
+void AnswerDead(WorkItem& item, MonotonicTime now);
+
+// Runs requests together and answers each. Learns what runs take. Thread-safe: it has no state of its own.
+class BatchRunner {
+ public:
+  // Told of every run that ended well, by the thread that ran it; may be empty.
+  using OnRun = std::function<void(const Servable&, const RunRecord&)>;
+
+  // Borrows the clock.
+  BatchRunner(const Clock& clock, OnRun on_run) : clock_(clock), on_run_(std::move(on_run)) {}
+
+  // The items are of one servable and can share a run; `queued` is when each began to wait. One that fails a run that
+  // others share fails alone.
+  void RunAndAnswer(std::span<WorkItem> items, std::span<const MonotonicTime> queued) const;
+
+ private:
+  // What came of one run of a session.
+  struct Run {
+    MonotonicTime start;
+    Status ran;                                        // Whether the session itself failed.
+    std::vector<Result<std::vector<Tensor>>> outputs;  // Of each item; empty when it did.
+    InferTiming timing;                                // Without the items' own waiting.
+    std::optional<RunPrediction> predicted;
+  };
+
+  void RunTogether(std::span<WorkItem> items, std::span<const MonotonicTime> queued) const;
+  void RunApart(WorkItem& item, MonotonicTime queued) const;
+  [[nodiscard]] Run Execute(std::span<const WorkItem> items) const;
+
+  // Constant after construction.
+  const Clock& clock_;
+  const OnRun on_run_;
+};
+
+// Of inputs, as short runs are told by.
+[[nodiscard]] std::size_t InputBytes(std::span<const Tensor> inputs);
+
+}  // namespace tandem

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "colocation/servable.h"
+#include "colocation/waiting_work.h"
+#include "profiler/latency_model.h"
+
+namespace tandem {
+
+// Of a request that is about to wait.
+struct Forecast {
+  std::chrono::nanoseconds ahead{0};  // What of the queue must be done before its own run begins.
+  std::optional<RunPrediction> run;   // Its own, with those before it that it shares it with; nullopt: not known.
+};
+
+// What it takes until a request over `elements` of `servable` is done, when `before` stands before it in the queue.
+// Waiting requests are taken to be joined as the models' configurations allow; models that are not known cost nothing.
+// Same arguments, same forecast, as long as nothing new is learnt of the models.
+[[nodiscard]] Forecast ForecastRequest(const Servable& servable, std::int64_t elements,
+                                       std::span<const std::pair<const Servable*, WorkAmount>> before);
+
+}  // namespace tandem

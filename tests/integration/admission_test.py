@@ -1,0 +1,107 @@
+"""Requests that cannot be answered in time: refused when they arrive, with the reason, and never computed."""
+import time
+
+import numpy as np
+import tritonclient.grpc
+import tritonclient.utils
+
+import models
+from raw_http import Connection, HostileTest, slow_body
+from tandem_server import until
+
+
+def body(model, steps, **parameters):
+    return slow_body(steps, **parameters).replace(b"/models/slow/", f"/models/{model}/".encode())
+
+
+class Admission(HostileTest):
+    """What is learnt of a model stays, so each test has one of its own."""
+    @classmethod
+    def fill(cls, repository):
+        super().fill(repository)
+        for name in ("slow", "over_rest", "over_grpc", "once", "compared"):
+            models.place(repository, name, models.slow())
+
+    def learn(self, model, steps=20_000, runs=3):
+        """Runs that the server learns from; how long the shortest took, in milliseconds."""
+        times = []
+        for _ in range(runs):
+            begun = time.monotonic()
+            self.assertEqual(self.send(body(model, steps)).status, 200)
+            times.append(1000 * (time.monotonic() - begun))
+        return min(times)
+
+    def hold(self):
+        """A run of minutes, of which nothing is known: it holds the device until it goes."""
+        holder = Connection(self.server.http_port)
+        self.addCleanup(holder.close)
+        holder.send(body("slow", 20_000_000))
+        self.server.wait_busy()
+        return holder
+
+    def test_what_would_be_late_is_refused_while_others_run(self):
+        took = self.learn("over_rest")
+        holder = self.hold()
+        rejected = 'tandem_slo_rejected_total{model="over_rest"}'
+        runs = 'nv_inference_exec_count{model="over_rest",version="1"}'
+        before = self.server.metric(rejected), self.server.metric(runs)
+        answer = self.send(body("over_rest", 20_000, slo_ms=took / 4))
+        self.assertRefused(answer, "model 'over_rest': the deadline cannot be met", "ms of work ahead", status=503)
+        self.assertEqual(self.server.metric(rejected), before[0] + 1)
+        self.assertEqual(self.server.metric("tandem_queue_depth"), 0)
+
+        patient = Connection(self.server.http_port)
+        self.addCleanup(patient.close)
+        patient.send(body("over_rest", 10))
+        until(lambda: self.server.metric("tandem_queue_depth") == 1, "what has no deadline may wait")
+        self.assertEqual(self.server.metric(runs), before[1])
+        holder.close()
+        self.assertEqual(patient.answer().status, 200)
+
+    def test_grpc_says_so_too(self):
+        took = self.learn("over_grpc")
+        client = tritonclient.grpc.InferenceServerClient(self.server.grpc)
+        self.addCleanup(client.close)
+        x = tritonclient.grpc.InferInput("x", [1, 256], "FP32")
+        x.set_data_from_numpy(np.zeros((1, 256), np.float32))
+        steps = tritonclient.grpc.InferInput("steps", [1], "INT64")
+        steps.set_data_from_numpy(np.array([20_000]))
+        holder = self.hold()
+        with self.assertRaisesRegex(tritonclient.utils.InferenceServerException, "the deadline cannot be met") as said:
+            client.infer("over_grpc", [x, steps], parameters={"slo_ms": took / 4})
+        self.assertIn("UNAVAILABLE", said.exception.status())
+        holder.close()
+
+    def test_a_model_that_was_slow_once_is_tried_again(self):
+        took = self.learn("once")
+        time.sleep(1.2)  # What is known is old then.
+        self.assertEqual(self.send(body("once", 10, slo_ms=took / 2)).status, 200)
+        for _ in range(30):
+            self.assertEqual(self.send(body("once", 10)).status, 200)
+        # It is known to be fast by now.
+        self.assertEqual(self.send(body("once", 10, slo_ms=took / 2)).status, 200)
+
+    def test_predictions_are_compared_with_runs(self):
+        count = 'tandem_run_prediction_ratio_count{model="compared"}'
+        self.learn("compared", 10, 1)
+        self.assertEqual(self.server.metric(count), 0)
+        self.learn("compared", 10, 4)
+        self.assertEqual(self.server.metric(count), 4)
+
+
+class Queue(HostileTest):
+    flags = ("--admission", "queue")
+
+    @classmethod
+    def fill(cls, repository):
+        super().fill(repository)
+        models.place(repository, "slow", models.slow())
+
+    def test_lets_wait_whatever_finds_room(self):
+        self.assertEqual(self.send(slow_body(20_000)).status, 200)
+        with Connection(self.server.http_port) as holder:
+            holder.send(slow_body(20_000_000))
+            self.server.wait_busy()
+            answer = self.send(slow_body(20_000, slo_ms=50))
+        self.assertRefused(answer, "the deadline passed while the request waited", status=503)
+
