@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -20,8 +19,6 @@
 #include "api/base/format.h"
 #include "profiler/machine.h"
 #include "runtimes/onnx/ort_environment.h"
-#include "runtimes/onnx/process_memory.h"
-#include "runtimes/onnx/session_spec.h"
 #include "server/auth/token_check.h"
 #include "server/core/server_core.h"
 #include "server/grpc/grpc_server.h"
@@ -30,6 +27,7 @@
 #include "server/lifecycle/file_shares.h"
 #include "server/lifecycle/log_wiring.h"
 #include "server/lifecycle/memory_budgets.h"
+#include "server/lifecycle/part_settings.h"
 #include "server/lifecycle/training_wiring.h"
 #include "server/log/log.h"
 #include "server/metrics/model_collector.h"
@@ -44,20 +42,6 @@ namespace tandem {
 namespace {
 
 using std::chrono::milliseconds;
-
-milliseconds Seconds(double seconds) {
-  return milliseconds(std::llround(seconds * 1000));
-}
-
-std::optional<std::chrono::microseconds> DefaultSlo(const ServeOptions& o) {
-  if (o.default_slo_ms <= 0) return std::nullopt;
-  return std::chrono::microseconds(std::llround(o.default_slo_ms * 1000));
-}
-
-std::optional<http::TlsOptions> Tls(const ServeOptions& o) {
-  if (o.tls_cert.empty()) return std::nullopt;
-  return http::TlsOptions{.certificate = o.tls_cert, .key = o.tls_key, .client_ca = o.tls_client_ca};
-}
 
 // Whoever waits for the file never sees half of it. What is not a file (a pipe, a terminal) is written to as it is.
 Status WriteWhole(const std::string& path, const std::string& text) {
@@ -79,49 +63,9 @@ std::optional<http::Response> RefuseStranger(const TokenCheck& tokens, const htt
   return http::ErrorResponse({ErrorCode::kUnauthenticated, "a valid bearer token is needed"});
 }
 
-int RunThreads(const ServeOptions& o) {
-  return o.threads > 0 ? o.threads : UsableCores();
-}
-
-MemoryBudgets BudgetsFor(const ServeOptions& o) {
-  const MemoryAsked asked{.bound = ProcessMemoryBound(),
-                          .threads = RunThreads(o),
-                          .max_activation_bytes = o.max_activation_bytes,
-                          .max_request_bytes = o.max_request_bytes,
-                          .rest = o.allow_http,
-                          .grpc = o.allow_grpc};
-  const MemoryBudgets budgets = ShareMemory(asked);
-  const auto lowered = [&](const char* flag, std::uint64_t wish, std::uint64_t got) {
-    if (got >= wish) return;
-    LogWarning(
-        Format("{} is more than the process's memory has room for", flag),
-        {{"asked", std::to_string(wish)}, {"used", std::to_string(got)}, {"memory", std::to_string(asked.bound)}});
-  };
-  lowered("--max-request-bytes", asked.max_request_bytes, budgets.max_request);
-  lowered("--max-activation-bytes", asked.max_activation_bytes, budgets.arena);
-  return budgets;
-}
-
 std::optional<std::chrono::nanoseconds> ExpectedOf(const RunRecord& run) {
   if (!run.predicted) return std::nullopt;
   return run.predicted->typical;
-}
-
-Result<std::shared_ptr<const OrtEnvironment>> StartOrt(const ServeOptions& o) {
-  auto opened = OrtLibrary::Open(o.ort_library);
-  if (!opened && !o.ort_library.empty()) return Invalid("--ort-library: {}", opened.error().message);
-  TANDEM_ASSIGN(auto library, std::move(opened));
-  // CUDA reserves addresses far beyond what it uses.
-  if (!library->HasProvider("CUDAExecutionProvider")) BoundProcessMemory();
-  LogInfo("ONNX Runtime loaded", {{"version", library->version()}, {"library", library->path()}});
-  return OrtEnvironment::Create(std::move(library),
-                                {.intra_op_threads = RunThreads(o),
-                                 .spin = o.spin,
-                                 .max_activation_bytes = o.max_activation_bytes,
-                                 .log = [](OrtSeverity severity, std::string_view text) {
-                                   Log(severity >= OrtSeverity::kError ? LogLevel::kError : LogLevel::kDebug, text,
-                                       {{"from", "onnxruntime"}});
-                                 }});
 }
 
 // Libraries end the process when they get no descriptor for what a thread waits on.
@@ -133,27 +77,6 @@ Status CheckFileLimit() {
   return Fail(ErrorCode::kUnavailable,
               "the limit on open files, {}, is too low: {} are open already, and at least {} more are needed", limit,
               open, kFewest);
-}
-
-Result<repository::RepositoryOptions> RepositorySettings(const ServeOptions& o) {
-  repository::RepositoryOptions settings;
-  settings.roots.assign(o.model_repository.begin(), o.model_repository.end());
-  settings.mode = o.model_control_mode == "poll"       ? repository::ControlMode::kPoll
-                  : o.model_control_mode == "explicit" ? repository::ControlMode::kExplicit
-                                                       : repository::ControlMode::kNone;
-  settings.load_models = o.load_model;
-  settings.poll_interval = Seconds(o.repository_poll_secs);
-  for (const std::string& name : o.provider) {
-    TANDEM_TRY(ParseProvider(name));
-    settings.default_providers.push_back({.name = name, .options = {}});
-  }
-  settings.log = [](repository::LogLevel level, const std::string& text) {
-    Log(level == repository::LogLevel::kError     ? LogLevel::kError
-        : level == repository::LogLevel::kWarning ? LogLevel::kWarning
-                                                  : LogLevel::kInfo,
-        text);
-  };
-  return settings;
 }
 
 }  // namespace
@@ -288,8 +211,8 @@ Status Server::Parts::ListenHttp() {
   settings.loops = loops;
   settings.limits.max_body = options.max_request_bytes;
   settings.limits.max_header_bytes = options.max_header_bytes;
-  settings.timeouts.header = Seconds(options.header_timeout_secs);
-  settings.timeouts.idle = Seconds(options.idle_timeout_secs);
+  settings.timeouts.header = Milliseconds(options.header_timeout_secs);
+  settings.timeouts.idle = Milliseconds(options.idle_timeout_secs);
   settings.tls = Tls(options);
   if (options.allow_http) {
     rest.emplace(*core, tokens, rest::RestApi::Options{.max_body = options.max_request_bytes, .metrics = [this] {

@@ -1,0 +1,95 @@
+#include "server/lifecycle/part_settings.h"
+
+#include <cmath>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "api/base/format.h"
+#include "profiler/machine.h"
+#include "runtimes/onnx/ort_library.h"
+#include "runtimes/onnx/process_memory.h"
+#include "runtimes/onnx/session_spec.h"
+#include "server/log/log.h"
+
+namespace tandem {
+namespace {
+
+int RunThreads(const ServeOptions& o) {
+  return o.threads > 0 ? o.threads : UsableCores();
+}
+
+}  // namespace
+
+std::chrono::milliseconds Milliseconds(double seconds) {
+  return std::chrono::milliseconds(std::llround(seconds * 1000));
+}
+
+std::optional<std::chrono::microseconds> DefaultSlo(const ServeOptions& o) {
+  if (o.default_slo_ms <= 0) return std::nullopt;
+  return std::chrono::microseconds(std::llround(o.default_slo_ms * 1000));
+}
+
+std::optional<http::TlsOptions> Tls(const ServeOptions& o) {
+  if (o.tls_cert.empty()) return std::nullopt;
+  return http::TlsOptions{.certificate = o.tls_cert, .key = o.tls_key, .client_ca = o.tls_client_ca};
+}
+
+MemoryBudgets BudgetsFor(const ServeOptions& o) {
+  const MemoryAsked asked{.bound = ProcessMemoryBound(),
+                          .threads = RunThreads(o),
+                          .max_activation_bytes = o.max_activation_bytes,
+                          .max_request_bytes = o.max_request_bytes,
+                          .rest = o.allow_http,
+                          .grpc = o.allow_grpc};
+  const MemoryBudgets budgets = ShareMemory(asked);
+  const auto lowered = [&](const char* flag, std::uint64_t wish, std::uint64_t got) {
+    if (got >= wish) return;
+    LogWarning(
+        Format("{} is more than the process's memory has room for", flag),
+        {{"asked", std::to_string(wish)}, {"used", std::to_string(got)}, {"memory", std::to_string(asked.bound)}});
+  };
+  lowered("--max-request-bytes", asked.max_request_bytes, budgets.max_request);
+  lowered("--max-activation-bytes", asked.max_activation_bytes, budgets.arena);
+  return budgets;
+}
+
+Result<std::shared_ptr<const OrtEnvironment>> StartOrt(const ServeOptions& o) {
+  auto opened = OrtLibrary::Open(o.ort_library);
+  if (!opened && !o.ort_library.empty()) return Invalid("--ort-library: {}", opened.error().message);
+  TANDEM_ASSIGN(auto library, std::move(opened));
+  // CUDA reserves addresses far beyond what it uses.
+  if (!library->HasProvider("CUDAExecutionProvider")) BoundProcessMemory();
+  LogInfo("ONNX Runtime loaded", {{"version", library->version()}, {"library", library->path()}});
+  return OrtEnvironment::Create(std::move(library),
+                                {.intra_op_threads = RunThreads(o),
+                                 .spin = o.spin,
+                                 .max_activation_bytes = o.max_activation_bytes,
+                                 .log = [](OrtSeverity severity, std::string_view text) {
+                                   Log(severity >= OrtSeverity::kError ? LogLevel::kError : LogLevel::kDebug, text,
+                                       {{"from", "onnxruntime"}});
+                                 }});
+}
+
+Result<repository::RepositoryOptions> RepositorySettings(const ServeOptions& o) {
+  repository::RepositoryOptions settings;
+  settings.roots.assign(o.model_repository.begin(), o.model_repository.end());
+  settings.mode = o.model_control_mode == "poll"       ? repository::ControlMode::kPoll
+                  : o.model_control_mode == "explicit" ? repository::ControlMode::kExplicit
+                                                       : repository::ControlMode::kNone;
+  settings.load_models = o.load_model;
+  settings.poll_interval = Milliseconds(o.repository_poll_secs);
+  for (const std::string& name : o.provider) {
+    TANDEM_TRY(ParseProvider(name));
+    settings.default_providers.push_back({.name = name, .options = {}});
+  }
+  settings.log = [](repository::LogLevel level, const std::string& text) {
+    Log(level == repository::LogLevel::kError     ? LogLevel::kError
+        : level == repository::LogLevel::kWarning ? LogLevel::kWarning
+                                                  : LogLevel::kInfo,
+        text);
+  };
+  return settings;
+}
+
+}  // namespace tandem

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+
+#include "api/base/result.h"
+#include "runtimes/onnx/ort_environment.h"
+#include "server/http/tls.h"
+#include "server/lifecycle/memory_budgets.h"
+#include "server/lifecycle/serve_options.h"
+#include "server/repository/model_repository.h"
+
+namespace tandem {
+
+// What the options of a server mean to its parts. Called while it starts, by one thread; the options have been checked.
+
+[[nodiscard]] std::chrono::milliseconds Milliseconds(double seconds);
+[[nodiscard]] std::optional<std::chrono::microseconds> DefaultSlo(const ServeOptions& o);
+[[nodiscard]] std::optional<http::TlsOptions> Tls(const ServeOptions& o);
+// Says in the log what the process has no room for.
+[[nodiscard]] MemoryBudgets BudgetsFor(const ServeOptions& o);
+// Opens the library that they name.
+[[nodiscard]] Result<std::shared_ptr<const OrtEnvironment>> StartOrt(const ServeOptions& o);
+[[nodiscard]] Result<repository::RepositoryOptions> RepositorySettings(const ServeOptions& o);
+
+}  // namespace tandem
