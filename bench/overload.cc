@@ -21,7 +21,7 @@ using loadgen::ModelReport;
 // Enough to keep the device busy while answers are on their way.
 constexpr int kUsersAtCapacity = 4;
 constexpr double kLoadAfterwards = 0.5;
-constexpr std::chrono::seconds kAfterwards{1};
+constexpr double kAfterwards = 1;
 
 // A server under load, and what is asked of it.
 class LoadedServer {
@@ -41,17 +41,26 @@ class LoadedServer {
     const auto slo = std::chrono::nanoseconds(
         static_cast<std::int64_t>(slo_runs * static_cast<double>(alone.latency.Percentile(50).count())));
     const double capacity = busy.achieved_rate;
-    TANDEM_ASSIGN(const ModelReport full, Offer(capacity, slo, context_.pace.window));
-    TANDEM_ASSIGN(const ModelReport over, Offer(times * capacity, slo, context_.pace.window));
-    TANDEM_ASSIGN(const ModelReport after, Offer(kLoadAfterwards * capacity, slo, kAfterwards));
+    const double window = Seconds(context_.pace.window);
+    TANDEM_ASSIGN(const Phases full, Offer({{.rate = capacity, .seconds = window}}, slo));
+    TANDEM_ASSIGN(const Phases over, Offer({{.rate = times * capacity, .seconds = window},
+                                            {.rate = kLoadAfterwards * capacity, .seconds = kAfterwards}},
+                                           slo));
     return Figures{{"capacity", capacity},
-                   {"full", full.goodput},
-                   {"over", over.goodput},
-                   {"recovered", after.attainment},
-                   {"refusal", Seconds(over.rejection_latency.Percentile(50))}};
+                   {"full", static_cast<double>(full[0].counts.ok) / window},
+                   {"over", static_cast<double>(over[0].counts.ok) / window},
+                   {"recovered", static_cast<double>(over[1].counts.ok) / static_cast<double>(over[1].counts.total())},
+                   {"refusal", Seconds(over[0].refusals.Percentile(50))}};
   }
 
  private:
+  // What became of the requests that were due in one step of the load.
+  struct Phase {
+    loadgen::OutcomeCounts counts;
+    loadgen::LatencyHistogram refusals;
+  };
+  using Phases = std::vector<Phase>;
+
   LoadedServer(const BenchContext& context, std::string model, const std::vector<Tensor>& inputs,
                std::unique_ptr<ServerProcess> server)
       : context_(context), model_(std::move(model)), inputs_(inputs), server_(std::move(server)) {}
@@ -62,22 +71,35 @@ class LoadedServer {
     return loadgen::BuildInferRequest(options, inputs_);
   }
 
-  [[nodiscard]] Result<ModelReport> Offer(double rate, std::chrono::nanoseconds slo,
-                                          std::chrono::nanoseconds duration) const {
+  // Poisson arrivals, one step after the other without a pause.
+  [[nodiscard]] Result<Phases> Offer(const std::vector<loadgen::RateStep>& steps, std::chrono::nanoseconds slo) const {
     TANDEM_TRY(context_.CheckStop());
     TANDEM_ASSIGN(auto request, Request(slo));
     loadgen::LoadSpec spec;
     spec.port = server_->http_port();
-    spec.duration = duration;
+    double duration = 0;
+    for (const loadgen::RateStep& step : steps) duration += step.seconds;
+    spec.duration = std::chrono::nanoseconds(static_cast<std::int64_t>(1e9 * duration));
     spec.models.push_back(
-        {.model = model_, .request = std::move(request), .arrivals = ArrivalSpec::Poisson(rate), .slo = slo});
-    TANDEM_ASSIGN(loadgen::LoadReport report, loadgen::RunLoad(spec));
-    ModelReport& model = report.models.front();
+        {.model = model_, .request = std::move(request), .arrivals = ArrivalSpec::Steps(steps), .slo = slo});
+    Phases phases(steps.size());
+    const auto judge = [&](const loadgen::JudgedRequest& judged) {
+      double due = Seconds(judged.record.scheduled - judged.start);
+      std::size_t phase = 0;
+      while (phase + 1 < steps.size() && due >= steps[phase].seconds) due -= steps[phase++].seconds;
+      phases[phase].counts.Add(judged.outcome);
+      if (judged.outcome == loadgen::Outcome::kRejected) phases[phase].refusals.Record(judged.latency);
+    };
+    TANDEM_ASSIGN(const loadgen::LoadReport report, loadgen::RunLoad(spec, {.on_request = judge}));
+    const ModelReport& model = report.models.front();
     if (model.counts.failed > 0) {
       return Fail(ErrorCode::kInternal, "{} of {} requests failed: {}", model.counts.failed, model.counts.total(),
                   model.failures.begin()->first);
     }
-    return std::move(model);
+    for (const Phase& phase : phases) {
+      if (phase.counts.total() == 0) return Fail(ErrorCode::kInternal, "no request was due in a step of the load");
+    }
+    return phases;
   }
 
   const BenchContext& context_;

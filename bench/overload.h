@@ -15,7 +15,7 @@ namespace tandem::bench {
 //   capacity    answers per second in a closed loop of some users
 //   full        answers within the SLO per second, at the rate of the capacity
 //   over        the same at the overload
-//   recovered   share of requests within the SLO in the second after it, at half of the capacity
+//   recovered   share within the SLO of the requests that are due in the second after it, at half of the capacity
 //   refusal     seconds until a refused request hears so, the median at the overload; 0 when none was
 [[nodiscard]] Result<std::unique_ptr<Measurement>> ParseOverload(JsonFields& fields,
                                                                  const std::vector<PeerSpec>& peers);

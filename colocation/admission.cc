@@ -1,17 +1,16 @@
 #include "colocation/admission.h"
 
 #include "api/base/duration.h"
+#include "colocation/work_forecast.h"
 
 namespace tandem {
 namespace {
 
-// From the end of a run to the answer's being sent.
-constexpr std::chrono::microseconds kAnswering{500};
-// What was learnt before this is worth a run to learn it anew.
 constexpr std::chrono::seconds kOld{1};
 
-bool IsOld(const RunPrediction& run, MonotonicTime now) {
-  return now - run.learnt > kOld;
+// Worth a run to learn more.
+bool IsDoubtful(const RunPrediction& run, MonotonicTime now) {
+  return run.guessed() || now - run.learnt > kOld;
 }
 
 }  // namespace
@@ -34,13 +33,13 @@ Status BoundedQueueAdmission::Admit(const AdmissionSnapshot& s) const {
 Status DeadlineAdmission::Admit(const AdmissionSnapshot& s) const {
   TANDEM_TRY(room_.Admit(s));
   if (!s.deadline || !s.run) return {};
-  if (s.idle && IsOld(*s.run, s.now)) return {};
   const std::chrono::nanoseconds left = *s.deadline - s.now;
-  if (s.work_ahead + s.run->high + kAnswering <= left) return {};
+  const std::chrono::nanoseconds run = IsDoubtful(*s.run, s.now) ? std::chrono::nanoseconds(0) : s.run->high;
+  if (s.work_ahead + run + AnswerMargin(left) <= left) return {};
   return Fail(ErrorCode::kUnavailable,
               "model '{}': the deadline cannot be met: {:.3f} ms are left, and {:.3f} ms of work ahead and a run of up "
               "to {:.3f} ms are expected",
-              s.model, Ms(left), Ms(s.work_ahead), Ms(s.run->high));
+              s.model, Ms(left), Ms(s.work_ahead), Ms(run));
 }
 
 Result<std::unique_ptr<const AdmissionPolicy>> MakeAdmission(std::string_view name) {
@@ -51,7 +50,7 @@ Result<std::unique_ptr<const AdmissionPolicy>> MakeAdmission(std::string_view na
 
 bool DeadlineAdmission::IsHopeless(MonotonicTime now, MonotonicTime deadline,
                                    const std::optional<RunPrediction>& run) const {
-  return run && !IsOld(*run, now) && now + run->typical > deadline;
+  return run && !IsDoubtful(*run, now) && now + run->typical > deadline;
 }
 
 }  // namespace tandem

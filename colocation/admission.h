@@ -22,9 +22,8 @@ struct AdmissionSnapshot {
   std::size_t max_queued = 0;
   std::size_t max_queued_model = 0;  // 0: no bound of its own.
 
-  // Of what runs and of what stands before the request in the queue, as far as it is known; without its own run.
+  // Until what runs and what stands before the request in the queue is done, as far as that is known.
   std::chrono::nanoseconds work_ahead{0};
-  bool idle = false;                 // Nothing runs and nothing waits.
   std::optional<RunPrediction> run;  // Its own, with those that it shares it with; nullopt: not known.
 };
 
@@ -50,8 +49,9 @@ class BoundedQueueAdmission final : public AdmissionPolicy {
 };
 
 // Of these, only what is expected to be answered by its deadline; hopeless is what more likely than not would end after
-// it. What has no deadline, or whose run is not known, is never refused by prediction. Nor is what finds the device
-// idle when nothing was learnt of its model for a while: or a model that was slow once would be refused for ever.
+// it. What has no deadline, or whose run is not known, is never refused by prediction. Its run does not count
+// when nothing was learnt of such runs for a while, or what is known is a guess: or what was slow once would be refused
+// for ever.
 class DeadlineAdmission final : public AdmissionPolicy {
  public:
   [[nodiscard]] Status Admit(const AdmissionSnapshot& snapshot) const override;

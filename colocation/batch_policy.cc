@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "colocation/work_forecast.h"
+
 namespace tandem {
 namespace {
 
@@ -34,18 +36,25 @@ std::size_t LargestPreferred(const BatchSnapshot& snapshot) {
   return best;
 }
 
-// As many of the first `most` as are in time when they are run together; 1 when not even the first is.
+// As many of the first `most` as are in time when they are run together; at least 1. What would be late even alone is
+// no reason to run the others apart.
 std::size_t InTime(const BatchSnapshot& snapshot, std::size_t most) {
-  if (snapshot.left.empty() || snapshot.runs.empty()) return most;
-  while (most > 1 && snapshot.runs[most - 1] + kMargin > snapshot.left[most - 1]) --most;
-  return most;
+  if (snapshot.left.empty() || snapshot.runs.size() < most) return most;
+  std::size_t in_time = 1;
+  std::chrono::nanoseconds shortest = std::chrono::nanoseconds::max();
+  for (std::size_t i = 0; i < most; ++i) {
+    const std::chrono::nanoseconds left = snapshot.left[i] - AnswerMargin(snapshot.left[i]);
+    if (left >= snapshot.runs[0]) shortest = std::min(shortest, left);
+    if (snapshot.runs[i] <= shortest) in_time = i + 1;
+  }
+  return in_time;
 }
 
 // How long the run may still be put off; not positive: not at all.
 std::chrono::nanoseconds MayWait(const BatchSnapshot& snapshot) {
   const std::chrono::nanoseconds delay = snapshot.settings.max_queue_delay - snapshot.oldest_wait;
   if (snapshot.left.empty()) return delay;
-  const std::chrono::nanoseconds left = snapshot.left.back() - kMargin;
+  const std::chrono::nanoseconds left = std::ranges::min(snapshot.left) - kMargin;
   // Twice: a batch that comes late breaks an SLO, one that goes early only costs throughput.
   if (!snapshot.runs.empty()) return std::min(delay, left - 2 * snapshot.runs.back());
   return left > delay ? delay : std::chrono::nanoseconds(0);

@@ -14,7 +14,7 @@ struct BatchSnapshot {
   const BatchSettings& settings;
   std::span<const std::int64_t> sizes;      // Elements of each request. Not empty.
   std::chrono::nanoseconds oldest_wait{0};  // How long the longest waiting of them has been queued.
-  // The shortest time that one of the first one, two, … of them has left; empty: none has a deadline.
+  // The time that each has left, max where it has no deadline; empty: none has one.
   std::span<const std::chrono::nanoseconds> left;
   // What the first one, two, … of them take together at most; empty: not known.
   std::span<const std::chrono::nanoseconds> runs;
@@ -26,8 +26,9 @@ struct BatchDecision {
 };
 
 // Work-conserving unless the configuration asks for a delay: takes as many requests as fit, and as many of these as can
-// be run together in time for each of them. With a delay, waits for a preferred size (or a full batch) until the oldest
-// request has waited that long, but never so long that a deadline would be missed for it. Same snapshot, same decision.
+// be run together in time for each of them, but for those that would be late alone. With a delay, waits for a preferred
+// size (or a full batch) until the oldest request has waited that long, but never so long that a deadline would be
+// missed for it. Same snapshot, same decision.
 [[nodiscard]] BatchDecision ChooseBatch(const BatchSnapshot& snapshot);
 
 }  // namespace tandem

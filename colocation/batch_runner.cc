@@ -92,14 +92,15 @@ void BatchRunner::RunAndAnswer(std::span<WorkItem> items, std::span<const Monoto
 
 BatchRunner::Run BatchRunner::Execute(std::span<const WorkItem> items) const {
   const Servable& servable = *items.front().servable;
+  const std::int64_t elements = Elements(items);
   Run run{.start = clock_.Now()};
+  run.predicted = servable.latency().Predict(elements);
   MonotonicTime ready = run.start;
   MonotonicTime computed = run.start;
   try {
     const std::vector<Tensor> inputs = JoinInputs(items);
     const std::vector<std::string> outputs = UnionOfOutputs(items);
     BatchCancellation cancellation(items);
-    run.predicted = servable.latency().Predict(Elements(items));
     ready = clock_.Now();
     Result<std::vector<Tensor>> ran = servable.session().Run(inputs, outputs, cancellation.token());
     computed = clock_.Now();
@@ -108,9 +109,16 @@ BatchRunner::Run BatchRunner::Execute(std::span<const WorkItem> items) const {
       servable.short_runs().Observe(InputBytes(inputs), computed - ready);
     }
     if (ran) {
-      servable.latency().Observe(Elements(items), computed - ready, computed);
       run.outputs = SplitOutputs(items, *std::move(ran));
+      const MonotonicTime done = clock_.Now();
+      run.took = done - run.start;
+      servable.latency().Observe(elements, run.took, done);
     } else {
+      // One that nobody waited for any longer would have taken longer still.
+      const bool slow = !run.predicted || computed - run.start > run.predicted->typical;
+      if (ran.error().code == ErrorCode::kCancelled && slow) {
+        servable.latency().Observe(elements, computed - run.start, computed);
+      }
       run.ran = std::unexpected(std::move(ran).error());
     }
   } catch (const std::bad_alloc&) {
@@ -130,7 +138,7 @@ void BatchRunner::RunTogether(std::span<WorkItem> items, std::span<const Monoton
     const std::int64_t batch = Elements(items);
     servable->statistics().RecordExecution(static_cast<std::uint64_t>(batch), run.timing, clock_.WallNow());
     if (on_run_) {
-      on_run_(*servable, {.elements = batch, .took = run.timing.compute_infer, .predicted = run.predicted});
+      on_run_(*servable, {.elements = batch, .took = run.took, .predicted = run.predicted});
     }
   }
   for (std::size_t i = 0; i < items.size(); ++i) {

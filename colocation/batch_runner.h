@@ -16,7 +16,7 @@ namespace tandem {
 // A run that ended well.
 struct RunRecord {
   std::int64_t elements = 0;
-  std::chrono::nanoseconds took{0};
+  std::chrono::nanoseconds took{0};        // With joining inputs and splitting outputs.
   std::optional<RunPrediction> predicted;  // Before it began.
 };
 
@@ -50,6 +50,7 @@ class BatchRunner {
     std::vector<Result<std::vector<Tensor>>> outputs;  // Of each item; empty when it did.
     InferTiming timing;                                // Without the items' own waiting.
     std::optional<RunPrediction> predicted;
+    std::chrono::nanoseconds took{0};  // All of it: joining and splitting, too.
   };
 
   void RunTogether(std::span<WorkItem> items, std::span<const MonotonicTime> queued) const;

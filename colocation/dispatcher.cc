@@ -66,49 +66,48 @@ Status Dispatcher::Admit(const WorkItem& item, const QueueKey& key, MonotonicTim
                              .queued = queue_.size(),
                              .queued_model = queue_.size(*item.servable),
                              .max_queued = options_.max_queued,
-                             .max_queued_model = item.servable->batching().max_queue_size,
-                             .idle = running_ == 0 && queue_.size() == 0};
+                             .max_queued_model = item.servable->batching().max_queue_size};
   if (item.deadline) {
     const Forecast forecast = ForecastRequest(*item.servable, item.batch, queue_.Before(key));
-    std::chrono::nanoseconds ahead = forecast.ahead;
-    for (const MonotonicTime end : run_ends_) {
-      if (end > now) ahead += end - now;
-    }
-    snapshot.work_ahead = ahead / options_.workers;
+    std::vector<std::chrono::nanoseconds> rests;
+    rests.reserve(run_ends_.size());
+    for (const MonotonicTime end : run_ends_) rests.push_back(end > now ? end - now : std::chrono::nanoseconds(0));
+    snapshot.work_ahead = UntilTurn(forecast.ahead, rests);
     snapshot.run = forecast.run;
   }
   return admission_.Admit(snapshot);
 }
 
 void Dispatcher::Submit(WorkItem item) {
-  const MonotonicTime now = clock_.Now();
   const QueueKey key{.priority = item.priority,
                      .deadline = item.deadline.value_or(MonotonicTime::max()),
                      .sequence = next_sequence_.fetch_add(1, std::memory_order_relaxed)};
-  if (RunHere(item, key, now)) return;
-  const std::shared_ptr<Servable> servable = item.servable;
-  // Registered before it is queued, outside our lock. A cancellation in between is seen on admission.
-  CancelToken::Registration on_cancel = item.cancel->OnCancel([this, s = servable.get(), key] { Bury(*s, key); });
-  Entry entry{.item = std::move(item), .queued = now, .on_cancel = std::move(on_cancel)};
-  const Status queued = Enqueue(key, entry);
+  Entry entry{.item = std::move(item), .queued = clock_.Now()};
+  Status queued;
+  try {
+    if (RunHere(entry.item, key, entry.queued)) return;
+    // Registered before it is queued, outside our lock. A cancellation in between is seen on admission.
+    entry.on_cancel =
+        entry.item.cancel->OnCancel([this, servable = entry.item.servable.get(), key] { Bury(*servable, key); });
+    queued = Enqueue(key, entry);
+  } catch (const std::bad_alloc&) {
+    entry.on_cancel = {};
+    return AnswerOutOfMemory(entry.item);
+  }
   if (queued) {
     work_or_stop_.NotifyOne();
   } else {
     entry.on_cancel = {};
-    Answer(entry.item, std::unexpected(queued.error()));
+    Answer(entry.item, std::unexpected(std::move(queued).error()));
   }
 }
 
 Status Dispatcher::Enqueue(const QueueKey& key, Entry& entry) {
   MutexLock lock(mu_);
-  try {
-    Status admitted = Admit(entry.item, key, entry.queued);
-    if (!admitted && BuryExpired(entry.queued)) admitted = Admit(entry.item, key, entry.queued);
-    if (!admitted) return admitted;
-    queue_.Push(key, std::move(entry));
-  } catch (const std::bad_alloc&) {
-    return Fail(ErrorCode::kUnavailable, "out of memory");
-  }
+  Status admitted = Admit(entry.item, key, entry.queued);
+  if (!admitted && BuryExpired(entry.queued)) admitted = Admit(entry.item, key, entry.queued);
+  if (!admitted) return admitted;
+  queue_.Push(key, std::move(entry));
   news_.fetch_add(1, std::memory_order_release);
   if (AllBusy()) WatchFor(key.deadline);
   return {};
@@ -120,9 +119,11 @@ bool Dispatcher::RunHere(WorkItem& item, const QueueKey& key, MonotonicTime now)
     MutexLock lock(mu_);
     if (running_ > 0 || queue_.size() > 0 || !Admit(item, key, now)) return false;
   }
-  RunGroup alone{.first = &item};
-  alone.Add(key, item.batch, now);
-  if (Decide(*item.servable, alone, now).take == 0) return false;
+  if (item.servable->batching().max_queue_delay.count() > 0) {
+    RunGroup alone{.first = &item};
+    alone.Add(key, item.batch, now);
+    if (Decide(*item.servable, alone, now).take == 0) return false;
+  }
   runner_.RunAndAnswer({&item, 1}, {&now, 1});
   return true;
 }
@@ -130,6 +131,11 @@ bool Dispatcher::RunHere(WorkItem& item, const QueueKey& key, MonotonicTime now)
 void Dispatcher::Bury(const Servable& servable, const QueueKey& key) {
   {
     MutexLock lock(mu_);
+    try {
+      graveyard_.reserve(graveyard_.size() + 1);
+    } catch (const std::bad_alloc&) {
+      return;  // It is found when its turn comes.
+    }
     std::optional<Entry> entry = queue_.Take(servable, key);
     if (!entry) return;
     graveyard_.push_back(std::move(*entry));
@@ -166,10 +172,15 @@ Dispatcher::Step Dispatcher::NextStep(MonotonicTime now) {
 Dispatcher::Step Dispatcher::Choose(const Servable& servable, MonotonicTime now) {
   RunGroups groups(servable.batching());
   std::vector<QueueKey> hopeless;
+  std::int64_t size = 0;
+  std::optional<RunPrediction> run;  // Of that size.
   for (const auto& [key, entry] : queue_.Waiting(servable)) {
-    // Of a client that has gone; about to be buried.
-    if (entry.item.cancel->cancelled()) continue;
-    if (entry.item.deadline && admission_.IsHopeless(now, key.deadline, servable.latency().Predict(entry.item.batch))) {
+    if (entry.item.deadline && entry.item.batch != size) {
+      size = entry.item.batch;
+      run = servable.latency().Predict(size);
+    }
+    const bool late = entry.item.deadline && admission_.IsHopeless(now, key.deadline, run);
+    if (late || entry.item.cancel->cancelled()) {
       hopeless.push_back(key);
     } else if (!groups.Add(key, entry)) {
       break;
@@ -187,7 +198,7 @@ Dispatcher::Step Dispatcher::Choose(const Servable& servable, MonotonicTime now)
       step.batch.push_back(std::move(*queue_.Take(servable, group.keys[i])));
       elements += group.sizes[i];
     }
-    const auto run = servable.latency().Predict(elements);
+    run = servable.latency().Predict(elements);
     step.ends = run ? now + run->typical : now;
     break;
   }
@@ -198,13 +209,19 @@ BatchDecision Dispatcher::Decide(const Servable& servable, const RunGroup& group
   BatchSnapshot snapshot{.settings = servable.batching(), .sizes = group.sizes, .oldest_wait = now - group.oldest};
   std::vector<std::chrono::nanoseconds> left;
   std::vector<std::chrono::nanoseconds> runs;
-  if (group.deadlines.back() != MonotonicTime::max()) {
+  if (group.has_deadline) {
     std::int64_t elements = 0;
+    std::chrono::nanoseconds longest{0};
     for (std::size_t i = 0; i < group.sizes.size(); ++i) {
-      left.push_back(group.deadlines[i] - now);
+      const MonotonicTime deadline = group.keys[i].deadline;
+      left.push_back(deadline == MonotonicTime::max() ? std::chrono::nanoseconds::max() : deadline - now);
       elements += group.sizes[i];
-      if (const auto run = servable.latency().Predict(elements)) runs.push_back(run->high);
+      // Sizes that were never run are taken to be as short as the last that was: else they never would be.
+      const auto run = servable.latency().Predict(elements);
+      if (run && !run->guessed()) longest = std::max(longest, run->high);
+      runs.push_back(longest);
     }
+    if (longest.count() == 0) runs.clear();
   }
   snapshot.left = left;
   snapshot.runs = runs;
@@ -276,7 +293,11 @@ void Dispatcher::AnswerTheDead() {
         if (stopping_) return;
         const MonotonicTime now = clock_.Now();
         if (watch_at_ < now) {
-          BuryExpired(now);
+          try {
+            BuryExpired(now);
+          } catch (const std::bad_alloc&) {
+            // Those that are left are there the next time, too.
+          }
           const MonotonicTime next = queue_.EarliestDeadline();
           watch_at_ = next == MonotonicTime::max() ? next : std::max(next, now + kWatchEvery);
         }

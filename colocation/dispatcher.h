@@ -69,7 +69,7 @@ class Dispatcher {
   // What to run of one servable, or how long to put that off.
   [[nodiscard]] Step Choose(const Servable& servable, MonotonicTime now) REQUIRES(mu_);
   [[nodiscard]] static BatchDecision Decide(const Servable& servable, const RunGroup& group, MonotonicTime now);
-  // Frees the slots of what would be computed in vain.
+  // Frees the slots of what would be computed in vain, or for nobody.
   void BuryHopeless(const Servable& servable, std::span<const QueueKey> keys) REQUIRES(mu_);
   // Frees the slot of a request whose client has gone. Runs on the cancelling thread, under the token's lock.
   void Bury(const Servable& servable, const QueueKey& key) EXCLUDES(mu_);

@@ -11,7 +11,7 @@ void RunGroup::Add(const QueueKey& key, std::int64_t size, MonotonicTime queued)
   sizes.push_back(size);
   elements += size;
   oldest = std::min(oldest, queued);
-  deadlines.push_back(deadlines.empty() ? key.deadline : std::min(deadlines.back(), key.deadline));
+  has_deadline |= key.deadline != MonotonicTime::max();
 }
 
 bool RunGroups::Add(const QueueKey& key, const RequestQueue::Entry& entry) {

@@ -18,7 +18,7 @@ struct RunGroup {
   std::vector<std::int64_t> sizes;
   std::int64_t elements = 0;
   MonotonicTime oldest = MonotonicTime::max();  // When the longest waiting was queued.
-  std::vector<MonotonicTime> deadlines;         // The earliest of the first one, two, …; max: none of them has any.
+  bool has_deadline = false;                    // Any of them.
 
   void Add(const QueueKey& key, std::int64_t size, MonotonicTime queued);
 };

@@ -13,7 +13,7 @@ std::size_t WaitingWork::BlockOf(const QueueKey& key) const {
 void WaitingWork::Split(std::size_t at) {
   Block upper;
   upper.entries.reserve(kMostInBlock);
-  blocks_.reserve(blocks_.size() + 1);
+  if (blocks_.size() == blocks_.capacity()) blocks_.reserve(2 * blocks_.size());
   // From here on nothing fails.
   std::vector<Entry>& lower = blocks_[at].entries;
   const auto middle = lower.begin() + kMostInBlock / 2;

@@ -32,16 +32,16 @@ double Averaged(double estimate, double observed, std::int64_t count) {
   return estimate * std::pow(observed / estimate, 2.0 / static_cast<double>(count + 2));
 }
 
+// Not beyond what times can be added to.
 nanoseconds Scaled(nanoseconds time, double by) {
-  return nanoseconds(std::llround(static_cast<double>(time.count()) * by));
+  constexpr double kMost = 1e9 * 86'400 * 365;
+  return nanoseconds(std::llround(std::min(kMost, static_cast<double>(time.count()) * by)));
 }
 
 // Between two runs of other sizes, on the straight line.
 RunPrediction Between(const RunPrediction& small, const RunPrediction& large, double part) {
   const auto on_line = [part](nanoseconds a, nanoseconds b) { return b <= a ? a : a + Scaled(b - a, part); };
-  return {.typical = on_line(small.typical, large.typical),
-          .high = on_line(small.high, large.high),
-          .learnt = std::max(small.learnt, large.learnt)};
+  return {.typical = on_line(small.typical, large.typical), .high = on_line(small.high, large.high), .learnt = {}};
 }
 
 }  // namespace
@@ -74,13 +74,16 @@ std::optional<RunPrediction> LatencyModel::Predict(std::int64_t elements) const 
   while (above + 1 < kPlaces && !Known(above)) ++above;
   const auto small = Known(below);
   const auto large = Known(above);
-  if (!small) return large;
+  if (!small && !large) return std::nullopt;
+  if (!small) return RunPrediction{.typical = large->typical, .high = large->high, .learnt = {}};
+  // Somebody may have learnt of it meanwhile.
+  if (above == below) return small;
   const auto size = static_cast<double>(elements);
   const double small_size = std::max<double>(1, static_cast<double>(SizeOf(below)));
   if (large) return Between(*small, *large, (size - small_size) / (static_cast<double>(SizeOf(above)) - small_size));
   return RunPrediction{.typical = Scaled(small->typical, size / small_size),
                        .high = Scaled(small->high, size / small_size),
-                       .learnt = small->learnt};
+                       .learnt = {}};
 }
 
 void LatencyModel::Observe(std::int64_t elements, nanoseconds took, MonotonicTime now) {

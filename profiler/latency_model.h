@@ -15,13 +15,17 @@ namespace tandem {
 struct RunPrediction {
   std::chrono::nanoseconds typical{0};  // Half of the runs take longer.
   std::chrono::nanoseconds high{0};     // One in twenty takes longer. Never less than typical.
-  MonotonicTime learnt{};               // When a run of about that size last ended.
+  // When a run of that size last ended; the clock's beginning when there was none, and this is a guess from other
+  // sizes.
+  MonotonicTime learnt{};
+
+  [[nodiscard]] bool guessed() const { return learnt == MonotonicTime{}; }
 };
 
-// What runs of one model version take, by the number of elements in their batch: running quantiles, so that a single
-// run that was interrupted changes little, and steps that grow again after a pause, so that what was learnt long ago is
-// soon forgotten. Thread-safe, without locks: of two observations at once one may be lost, and a prediction may be
-// made of parts of both.
+// What runs of one model version take, by the number of elements in their batch: running quantiles, so that of
+// many runs a single one that was interrupted changes little, and steps that grow again after a pause, so that what was
+// learnt long ago is soon forgotten. Thread-safe, without locks: of two observations at once one may be lost, and a
+// prediction may be made of parts of both.
 class LatencyModel {
  public:
   // Judged by runs of that size. Where there were none, by those of the next sizes below and above, taking a run to be

@@ -53,8 +53,9 @@ Result<double> MeasureModel(const TrainingJob& job, const fs::path& model, const
   run.job.replace_head.reset();
   run.job.trainable.clear();
   const std::string name = Format("measuring-{}", folder.path.filename().string());
-  TANDEM_ASSIGN(const auto trainer, ContainedTrainer::Start(std::move(run), name, options, clock));
+  TANDEM_ASSIGN(auto trainer, ContainedTrainer::Start(std::move(run), name, options, clock));
   const Result<EndEvent> end = WaitForEnd(*trainer, stop);
+  trainer.reset();  // One that was given up still writes there.
   fs::remove_all(place, ec);
   if (!end) return std::unexpected(end.error());
   if (end->outcome == TrainerOutcome::kFailed) return std::unexpected(end->error);

@@ -1,8 +1,11 @@
 #include "server/jobs/memory_group.h"
 
 #include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <fstream>
 #include <ranges>
+#include <thread>
 
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -91,21 +94,26 @@ Status SetLimit(const fs::path& group, bool second_version, std::uint64_t bytes)
   return KeepBehindServer(group);
 }
 
-// Whether a process of ours can get in; one that has ended since has tried. Made before it has a limit, so that the
-// kernel has no reason to end it.
+// Whether a process of ours can get in, and out again by ending; one that has ended since has tried.
 Status TryDoor(int door, const fs::path& file) {
+  constexpr std::chrono::milliseconds kLook{2};
+  constexpr int kMostLooks = 2500;
   const pid_t pid = ::fork();
   if (pid == 0) ::_exit(::write(door, "0", 1) == 1 ? 0 : errno);
   if (pid < 0) return Fail(ErrorCode::kUnavailable, "no process can be started: {}", ErrnoText());
   int status = 0;
-  while (::waitpid(pid, &status, 0) != pid) {
-    if (errno != EINTR) return Fail(ErrorCode::kUnavailable, "a process was lost: {}", ErrnoText());
+  for (int look = 0; ::waitpid(pid, &status, WNOHANG) != pid; ++look) {
+    if (look == kMostLooks) {
+      // It is not waited for: in a group that is frozen it may not even end.
+      ::kill(pid, SIGKILL);
+      return Fail(ErrorCode::kUnavailable, "a process that was moved by '{}' does not go on", file.string());
+    }
+    std::this_thread::sleep_for(kLook);
   }
-  if (WIFEXITED(status) && WEXITSTATUS(status) != 0) {
-    errno = WEXITSTATUS(status);
-    return Fail(ErrorCode::kUnsupported, "no process can be moved by '{}': {}", file.string(), ErrnoText());
-  }
-  return {};
+  if (!WIFEXITED(status)) return Fail(ErrorCode::kUnavailable, "a process moved by '{}' was ended", file.string());
+  if (WEXITSTATUS(status) == 0) return {};
+  errno = WEXITSTATUS(status);
+  return Fail(ErrorCode::kUnsupported, "no process can be moved by '{}': {}", file.string(), ErrnoText());
 }
 
 // systemd marks what it hands over; which of the two depends on whether the service runs as root.

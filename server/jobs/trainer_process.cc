@@ -235,7 +235,7 @@ std::string LogTail(const std::filesystem::path& folder, std::size_t most_bytes)
   in.read(tail.data(), static_cast<std::streamsize>(length));
   tail.resize(static_cast<std::size_t>(in.gcount()));
   // From the beginning of a line on, if there is one.
-  if (length < size) tail.erase(0, tail.find('\n') + 1);
+  if (const auto end = tail.find('\n'); length < size && end + 1 < tail.size()) tail.erase(0, end + 1);
   return tail;
 }
 

@@ -36,9 +36,9 @@ struct RequestRecord {
   SloVerdict slo = SloVerdict::kNone;
 };
 
-// Our own per-request metrics: the latency histogram by outcome, SLO counters, batch sizes, and how well
-// runs are predicted. Thread-safe. Labels come
-// only from models that are served, so that strangers cannot grow the registry; those of models that have gone go, too.
+// Our own per-request metrics: the latency histogram by outcome, SLO counters, batch sizes, and how well runs are
+// predicted. Thread-safe. Labels come only from models that are served, so that strangers cannot grow the registry;
+// those of models that have gone go, too.
 class RequestMetrics {
  public:
   // Borrows the registry, which must outlive it.

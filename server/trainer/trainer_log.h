@@ -14,8 +14,8 @@ namespace tandem {
 
 // A run told to people: lines with the time of day, which are the job's log. Stands before another listener and hands
 // everything on to it. Steps are told every kBetween at most; evaluations and checkpoints each, and beyond
-// kFreeLines lines no more often either, so that a log stays short however long a job is. What cannot be written is
-// lost. Thread-safe.
+// kFreeLines lines no more often either, so that a log grows slowly however short its steps are. What cannot be
+// written is lost. Thread-safe.
 class TrainerLog final : public training::TrainerListener {
  public:
   static constexpr std::chrono::seconds kBetween{10};

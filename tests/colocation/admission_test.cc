@@ -40,7 +40,7 @@ TEST(Admission, RefusesWhatIsLateAlready) {
 class DeadlineAdmissionTest : public ::testing::Test {
  protected:
   // A request that has `left`, behind `ahead`, whose run takes up to 20 ms.
-  static Status Admit(std::chrono::nanoseconds left, std::chrono::nanoseconds ahead, bool idle = false,
+  static Status Admit(std::chrono::nanoseconds left, std::chrono::nanoseconds ahead,
                       std::chrono::nanoseconds age = 10ms) {
     const MonotonicTime now(1h);
     return DeadlineAdmission().Admit({.model = "m",
@@ -48,7 +48,6 @@ class DeadlineAdmissionTest : public ::testing::Test {
                                       .deadline = now + left,
                                       .max_queued = 8,
                                       .work_ahead = ahead,
-                                      .idle = idle,
                                       .run = RunPrediction{.typical = 10ms, .high = 20ms, .learnt = now - age}});
   }
 };
@@ -56,7 +55,7 @@ class DeadlineAdmissionTest : public ::testing::Test {
 TEST_F(DeadlineAdmissionTest, LetsInWhatIsExpectedInTime) {
   EXPECT_TRUE(Admit(100ms, 0ms));
   EXPECT_TRUE(Admit(100ms, 79ms));
-  EXPECT_TRUE(Admit(21ms, 0ms, true));
+  EXPECT_TRUE(Admit(21ms, 0ms));
 }
 
 TEST_F(DeadlineAdmissionTest, RefusesAtOnceWhatIsNotAndSaysWhy) {
@@ -66,13 +65,30 @@ TEST_F(DeadlineAdmissionTest, RefusesAtOnceWhatIsNotAndSaysWhy) {
   EXPECT_THAT(refused.error().message, HasSubstr("100.000 ms are left"));
   EXPECT_THAT(refused.error().message, HasSubstr("81.000 ms of work ahead"));
   EXPECT_THAT(refused.error().message, HasSubstr("20.000 ms are expected"));
-  EXPECT_FALSE(Admit(20ms, 0ms, true)) << "the answer must be sent, too";
+  EXPECT_FALSE(Admit(20ms, 0ms)) << "the answer must be sent, too";
 }
 
-TEST_F(DeadlineAdmissionTest, WhatWasLearntLongAgoIsTriedAgainOnAnIdleDevice) {
-  EXPECT_FALSE(Admit(15ms, 0ms, true, 900ms));
-  EXPECT_TRUE(Admit(15ms, 0ms, true, 1100ms));
-  EXPECT_FALSE(Admit(15ms, 10ms, false, 1100ms));
+TEST_F(DeadlineAdmissionTest, WhatWasLearntLongAgoIsTriedAgain) {
+  EXPECT_FALSE(Admit(15ms, 5ms, 900ms));
+  EXPECT_TRUE(Admit(15ms, 5ms, 1100ms));
+  EXPECT_FALSE(Admit(15ms, 15ms, 1100ms)) << "what stands before it is known";
+}
+
+TEST_F(DeadlineAdmissionTest, AGuessIsNoReasonToRefuse) {
+  const MonotonicTime now(1h);
+  AdmissionSnapshot snapshot{.now = now, .deadline = now + 15ms, .max_queued = 8};
+  snapshot.run = RunPrediction{.typical = 10ms, .high = 20ms, .learnt = now};
+  EXPECT_FALSE(DeadlineAdmission().Admit(snapshot));
+  snapshot.run->learnt = {};
+  EXPECT_TRUE(DeadlineAdmission().Admit(snapshot));
+}
+
+TEST_F(DeadlineAdmissionTest, AShortSloHasRoomForAShortRun) {
+  const MonotonicTime now(1h);
+  EXPECT_TRUE(DeadlineAdmission().Admit({.now = now,
+                                         .deadline = now + 400us,
+                                         .max_queued = 8,
+                                         .run = RunPrediction{.typical = 50us, .high = 60us, .learnt = now}}));
 }
 
 TEST_F(DeadlineAdmissionTest, NeverRefusesByPredictionWhatHasNoDeadlineOrIsNotKnown) {

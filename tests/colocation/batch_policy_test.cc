@@ -1,6 +1,5 @@
 #include "colocation/batch_policy.h"
 
-#include <algorithm>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -82,16 +81,15 @@ TEST(BatchPolicy, TakesTheLargestBatchThatIsInTimeForItsMostUrgent) {
   const std::vector<std::int64_t> sizes{1, 1, 1, 1};
   const std::vector<std::chrono::nanoseconds> runs{10ms, 15ms, 20ms, 25ms};
   const auto take = [&](std::chrono::nanoseconds first, std::chrono::nanoseconds others) {
-    // Each with those before it: the first is the most urgent.
-    const std::vector<std::chrono::nanoseconds> left{first, std::min(first, others), std::min(first, others),
-                                                     std::min(first, others)};
+    const std::vector<std::chrono::nanoseconds> left{first, others, others, others};
     return ChooseBatch({.settings = settings, .sizes = sizes, .left = left, .runs = runs}).take;
   };
   EXPECT_EQ(take(50ms, 50ms), 4u);
   EXPECT_EQ(take(22ms, 50ms), 3u);
   EXPECT_EQ(take(17ms, 50ms), 2u);
-  EXPECT_EQ(take(5ms, 50ms), 1u) << "late or not, it is next";
+  EXPECT_EQ(take(5ms, 50ms), 4u) << "the first is late alone: no reason to be late for the others";
   EXPECT_EQ(take(50ms, 17ms), 2u) << "the first is of a higher priority, the others more urgent";
+  EXPECT_EQ(take(50ms, std::chrono::nanoseconds::max()), 4u) << "no deadline";
 }
 
 }  // namespace

@@ -376,6 +376,38 @@ TEST_F(DispatcherTest, RefusesAtArrivalWhatWouldBeLateBehindWhatRunsAndWaits) {
   for (Sent* sent : {&running, &urgent, &waiting, &later, &patient}) EXPECT_TRUE(sent->answer.get());
 }
 
+TEST_F(DispatcherTest, AWorkerThatIsFreeIsEnough) {
+  const DeadlineAdmission by_deadline;
+  const auto other = MakeServable("other", {.max_batch_size = 1}, gate_.Function());
+  single_->latency().Observe(1, 10s, clock_.Now());
+  other->latency().Observe(1, 10ms, clock_.Now());
+  Dispatcher dispatcher(clock_, by_deadline, {.workers = 2});
+  Sent running = Send(dispatcher, single_, 0);
+  gate_.WaitForRuns(1);
+  Sent urgent = Send(dispatcher, other, 1, 9, 100ms);
+  gate_.WaitForRuns(2);
+  EXPECT_FALSE(Send(dispatcher, other, 2, 9, 20ms).answer.get()) << "now both are busy";
+  gate_.Open();
+  EXPECT_TRUE(running.answer.get() && urgent.answer.get());
+}
+
+TEST_F(DispatcherTest, ARunThatWasGivenUpLateTeachesThatItIsSlow) {
+  const auto known = MakeServable("known", {.max_batch_size = 1}, gate_.Function());
+  known->latency().Observe(1, 10ms, clock_.Now());
+  Dispatcher dispatcher(clock_, admission_, {});
+  Sent early = Send(dispatcher, known, 0);
+  gate_.WaitForRuns(1);
+  early.cancel->Cancel();
+  EXPECT_FALSE(early.answer.get());
+  EXPECT_EQ(known->latency().Predict(1)->typical, 10ms);
+  Sent late = Send(dispatcher, known, 1);
+  gate_.WaitForRuns(2);
+  clock_.Advance(100ms);
+  late.cancel->Cancel();
+  EXPECT_FALSE(late.answer.get());
+  EXPECT_GT(known->latency().Predict(1)->typical, 20ms);
+}
+
 TEST_F(DispatcherTest, DoesNotComputeWhatIsNoLongerDoneInTime) {
   const DeadlineAdmission by_deadline;
   single_->latency().Observe(1, 10ms, clock_.Now());

@@ -49,6 +49,27 @@ TEST_F(WorkForecastTest, OtherModelsRunFirstInTheirBatches) {
   EXPECT_EQ(forecast.ahead, 14ms + 11ms);
 }
 
+TEST_F(WorkForecastTest, RequestsAreNotSplit) {
+  // Batches of 4: requests of 3 run one by one, and the new one does not fit beside the last.
+  const Forecast forecast = ForecastRequest(*batching_, 2, Before{{batching_.get(), {.requests = 3, .elements = 9}}});
+  EXPECT_EQ(forecast.ahead, 3 * 13ms);
+  EXPECT_EQ(forecast.run->typical, 12ms);
+  const Forecast beside = ForecastRequest(*batching_, 3, Before{{batching_.get(), {.requests = 2, .elements = 2}}});
+  EXPECT_EQ(beside.ahead, 12ms);
+  EXPECT_EQ(beside.run->typical, 13ms);
+}
+
+TEST(UntilTurn, TheWorkerThatIsFreeFirstTakesTheNext) {
+  const auto until = [](std::chrono::nanoseconds ahead, std::vector<std::chrono::nanoseconds> rests) {
+    return UntilTurn(ahead, rests);
+  };
+  EXPECT_EQ(until(0ms, {10s}), 10s);
+  EXPECT_EQ(until(5ms, {10ms}), 15ms);
+  EXPECT_EQ(until(0ms, {10s, 0ms}), 0ms);
+  EXPECT_EQ(until(30ms, {10s, 0ms}), 30ms) << "by the one that is free";
+  EXPECT_EQ(until(30ms, {10ms, 0ms}), 20ms) << "by both";
+}
+
 TEST_F(WorkForecastTest, WhatIsNotKnownIsNotGuessed) {
   EXPECT_FALSE(ForecastRequest(*unknown_, 1, Before{{single_.get(), {.requests = 1, .elements = 1}}}).run);
   EXPECT_EQ(ForecastRequest(*single_, 1, Before{{unknown_.get(), {.requests = 9, .elements = 9}}}).ahead, 0ms);

@@ -45,7 +45,7 @@ class Admission(HostileTest):
         rejected = 'tandem_slo_rejected_total{model="over_rest"}'
         runs = 'nv_inference_exec_count{model="over_rest",version="1"}'
         before = self.server.metric(rejected), self.server.metric(runs)
-        answer = self.send(body("over_rest", 20_000, slo_ms=took / 4))
+        answer = self.send(body("over_rest", 20_000, slo_ms=took * 0.7))
         self.assertRefused(answer, "model 'over_rest': the deadline cannot be met", "ms of work ahead", status=503)
         self.assertEqual(self.server.metric(rejected), before[0] + 1)
         self.assertEqual(self.server.metric("tandem_queue_depth"), 0)
@@ -68,7 +68,7 @@ class Admission(HostileTest):
         steps.set_data_from_numpy(np.array([20_000]))
         holder = self.hold()
         with self.assertRaisesRegex(tritonclient.utils.InferenceServerException, "the deadline cannot be met") as said:
-            client.infer("over_grpc", [x, steps], parameters={"slo_ms": took / 4})
+            client.infer("over_grpc", [x, steps], parameters={"slo_ms": took * 0.7})
         self.assertIn("UNAVAILABLE", said.exception.status())
         holder.close()
 
@@ -102,6 +102,6 @@ class Queue(HostileTest):
         with Connection(self.server.http_port) as holder:
             holder.send(slow_body(20_000_000))
             self.server.wait_busy()
-            answer = self.send(slow_body(20_000, slo_ms=50))
+            answer = self.send(slow_body(20_000, slo_ms=500))
         self.assertRefused(answer, "the deadline passed while the request waited", status=503)
 

@@ -300,7 +300,10 @@ begin() {
 interruptible begin
 END
   bash "$WORK/deaf.sh" 2>/dev/null &
-  until [[ -e $WORK/deaf ]]; do sleep 0.05; done
+  for ((round = 0; round < 1200; ++round)); do
+    [[ ! -e $WORK/deaf ]] || break
+    sleep 0.05
+  done
   kill -TERM "$!"
   wait "$!" || status=$?
   expect status 143 "$status" && expect "its end" stopped "$([[ ! -e $WORK/undisturbed ]] && echo stopped)"

@@ -44,6 +44,19 @@ TEST_F(LatencyModelTest, SizesThatWereNotSeenLieBetweenTheirNeighbours) {
   EXPECT_EQ(Typical(600), 3s);
 }
 
+TEST_F(LatencyModelTest, SaysWhatIsAGuess) {
+  Observe(2, 10ms);
+  Observe(6, 30ms);
+  EXPECT_FALSE(model_.Predict(2)->guessed());
+  for (const std::int64_t size : {1, 4, 7, 1'000'000}) EXPECT_TRUE(model_.Predict(size)->guessed()) << size;
+}
+
+TEST_F(LatencyModelTest, AbsurdSizesTakeLongAndNoLonger) {
+  Observe(1, 5s);
+  EXPECT_GT(Typical(std::int64_t{1} << 62), std::chrono::hours(1));
+  EXPECT_LT(Typical(std::int64_t{1} << 62), std::chrono::hours(24 * 366));
+}
+
 TEST_F(LatencyModelTest, ALargerRunIsNotTakenToBeShorter) {
   Observe(2, 30ms);
   Observe(6, 10ms);

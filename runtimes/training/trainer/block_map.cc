@@ -1,19 +1,26 @@
 #include "runtimes/training/trainer/block_map.h"
 
 #include <iterator>
+#include <new>
 
 namespace tandem::training {
 
 BlockMap::Gaps::iterator BlockMap::AddGap(std::size_t offset, std::size_t size) {
-  blocks_[offset].size = size;
-  return gaps_.emplace(size, offset).first;
+  const auto gap = gaps_.emplace(size, offset).first;
+  try {
+    blocks_[offset].size = size;
+  } catch (const std::bad_alloc&) {
+    gaps_.erase(gap);
+    throw;
+  }
+  return gap;
 }
 
 BlockMap::Gaps::iterator BlockMap::Lengthen(std::size_t size) {
   if (blocks_.empty() || !std::prev(blocks_.end())->second.is_gap()) {
-    const std::size_t offset = end_;
+    const auto gap = AddGap(end_, size);
     end_ += size;
-    return AddGap(offset, size);
+    return gap;
   }
   auto& [offset, last] = *std::prev(blocks_.end());
   auto entry = gaps_.extract({last.size, offset});
@@ -51,6 +58,14 @@ void BlockMap::GiveBack(std::size_t offset) {
   }
   entry.value() = {block->second.size, block->first};
   gaps_.insert(std::move(entry));
+}
+
+std::vector<std::pair<std::size_t, std::size_t>> BlockMap::FreeParts() const {
+  std::vector<std::pair<std::size_t, std::size_t>> parts;
+  for (const auto& [offset, block] : blocks_) {
+    if (block.is_gap()) parts.emplace_back(offset, block.size);
+  }
+  return parts;
 }
 
 }  // namespace tandem::training

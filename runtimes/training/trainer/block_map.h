@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <utility>
+#include <vector>
 
 namespace tandem::training {
 
@@ -12,12 +13,15 @@ namespace tandem::training {
 // again and again, as steps of training have them, the range soon grows no more. Not thread-safe.
 class BlockMap {
  public:
-  // Where a block of that size, which is not 0, is from now on.
+  // Where a block of that size, which is not 0, is from now on. Changes nothing when it throws std::bad_alloc, but that
+  // there may be a gap more at the end.
   [[nodiscard]] std::size_t Take(std::size_t size);
   // `offset` is what Take() gave. Allocates nothing, so that it cannot fail.
   void GiveBack(std::size_t offset);
   // Of the farthest block there ever was.
   [[nodiscard]] std::size_t end() const { return end_; }
+  // Offset and size of what is not taken, one after the other.
+  [[nodiscard]] std::vector<std::pair<std::size_t, std::size_t>> FreeParts() const;
 
  private:
   using Gaps = std::set<std::pair<std::size_t, std::size_t>>;  // Size and offset.

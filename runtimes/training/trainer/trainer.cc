@@ -168,6 +168,7 @@ void Trainer::SaveCheckpoint() {
 }
 
 Status Trainer::WriteResult() {
+  DropFreedMemory();
   NamedTensors weights = learner_->Weights();
   if (Evaluates()) {
     auto best = ReadCheckpoint(BestFile());

@@ -1,6 +1,8 @@
 #include "runtimes/training/trainer/training_heap.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 
 #include <c10/core/CPUAllocator.h>
@@ -31,12 +33,14 @@ class TensorHeap final : public c10::Allocator {
  public:
   // Null where so many addresses cannot be had.
   static TensorHeap* Make() {
-    void* const range =
-        ::mmap(nullptr, kReserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, /*fd=*/-1, /*offset=*/0);
-    if (range == MAP_FAILED) return nullptr;
+    void* const addresses =
+        ::mmap(nullptr, kReserved + kHugePage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, /*fd=*/-1, /*offset=*/0);
+    if (addresses == MAP_FAILED) return nullptr;
+    const auto first = reinterpret_cast<std::uintptr_t>(addresses);
+    std::byte* const range = static_cast<std::byte*>(addresses) + (RoundUp(first, kHugePage) - first);
     // Where the system has none it works as before.
     (void)::madvise(range, kReserved, MADV_HUGEPAGE);
-    return new TensorHeap(static_cast<std::byte*>(range));
+    return new TensorHeap(range);
   }
 
   c10::DataPtr allocate(std::size_t size) override {
@@ -48,11 +52,25 @@ class TensorHeap final : public c10::Allocator {
   [[nodiscard]] c10::DeleterFnPtr raw_deleter() const override { return &Free; }
   void copy_data(void* to, const void* from, std::size_t size) const override { default_copy_data(to, from, size); }
 
+  // Gives the memory of what is free back to the system; the end of it also to what the process may have.
+  void Drop() {
+    const MutexLock lock(mu_);
+    for (const auto& [offset, size] : blocks_.FreeParts()) {
+      if (offset >= grown_) break;
+      const std::size_t end = std::min(offset + size, grown_);
+      (void)::madvise(range_ + offset, end - offset, MADV_DONTNEED);
+      const std::size_t keep = RoundUp(offset, kHugePage);
+      if (offset + size < blocks_.end() || keep >= grown_) continue;
+      if (::mprotect(range_ + keep, grown_ - keep, PROT_NONE) == 0) grown_ = keep;
+    }
+  }
+  static TensorHeap* current() { return current_; }
+
  private:
   explicit TensorHeap(std::byte* range) : range_(range) { current_ = this; }
 
   static void Free(void* data) {
-    // ATen frees with it what was allocated before it was there, too.
+    // Small ones, and what the range had no room for, are the C library's.
     if (current_->Owns(data)) {
       current_->GiveBack(data);
     } else {
@@ -114,6 +132,7 @@ void KeepFreedMemory() {
 }
 
 void DropFreedMemory() {
+  if (TensorHeap::current() != nullptr) TensorHeap::current()->Drop();
   malloc_trim(/*pad=*/0);
 }
 

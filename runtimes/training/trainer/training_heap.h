@@ -7,8 +7,9 @@ namespace tandem::training {
 // fill them. Once, before the first tensor and before there are threads; holds for the whole process.
 void KeepFreedMemory();
 
-// Gives back what is free outside of the tensors' memory. For when a model has been read: its file was in memory as
-// often as it took to make tensors of it, and nothing that follows is as large.
+// Gives back what is free, of tensors and of all else, until somebody needs it again. For when what follows is of
+// another kind: after a model has been read, whose file was in memory as often as it took to make tensors of it, and
+// before one is written.
 void DropFreedMemory();
 
 }  // namespace tandem::training

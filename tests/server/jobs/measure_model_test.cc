@@ -59,7 +59,7 @@ TEST_F(MeasureModelTest, ItsTrainerHasAControlGroup) {
   const auto measured = Measure(kMeasured);
   ASSERT_TRUE(measured) << measured.error().message;
   EXPECT_EQ(TextIn(group / "memory.max"), "2000000000");
-  EXPECT_THAT(TextIn(group / "cgroup.procs"), testing::EndsWith("0"));
+  EXPECT_THAT(TextIn(group / "cgroup.procs"), testing::EndsWith("00")) << "who tried, and the trainer";
 }
 
 TEST_F(MeasureModelTest, WhatTheKernelEndsForWantOfMemoryIsSaidToBeThat) {
