@@ -195,7 +195,7 @@ int List(bool json) {
     const auto scenario = ReadScenario(file, AllKinds());
     if (!scenario) return Complain(scenario.error().message);
     if (!json) {
-      std::printf("%-9s %s (about %g min, with --quick %g)\n", scenario->name.c_str(), scenario->what.c_str(),
+      std::printf("%-11s %s (about %g min, with --quick %g)\n", scenario->name.c_str(), scenario->what.c_str(),
                   scenario->full.minutes, scenario->quick.minutes);
     }
     Json::Value& item = list.append(Json::objectValue);

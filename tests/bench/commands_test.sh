@@ -25,13 +25,13 @@ check 1 'not run: throughput' check "$HERE/not_run.json"
 check 0 'the other 1 rows' check "$HERE/not_run_promises_nothing.json"
 check 1 'holds no rows' check "$HERE/empty.json"
 check 1 'cannot be read' check "$WORK/absent.json"
-check 0 '^loadgen .*serving ' list
+check 0 '^colocation .*loadgen .*serving ' list
 check 0 '"name" : "serving"' list --json
 for command in '' serving check list; do
   # shellcheck disable=SC2086 # none is no argument
   check 0 'xample' $command --help
 done
-check 2 'there are loadgen, serving' nonsense
+check 2 'there are colocation, loadgen, serving' nonsense
 check 2 'which scenario' --quick
 check 2 '' check
 check 2 'cannot be read' "$WORK/absent.json"
