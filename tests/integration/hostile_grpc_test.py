@@ -415,9 +415,9 @@ class GivenUp(GrpcHostileTest):
 
     def test_deadlines_that_have_passed_are_not_computed(self):
         before = self.computed()
-        # What is left of a millisecond may be too little for the model as the server knows it: refused before it is over.
-        late, refused = grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.UNAVAILABLE
-        for timeout, codes in ((0, [late]), (1e-6, [late]), (0.001, [late, refused])):
+        # What the server is told of such times may be too little for the model as it knows it: refused before it is over.
+        codes = grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.UNAVAILABLE
+        for timeout in (0, 1e-6, 0.001):
             with self.assertRaises(grpc.RpcError) as caught:
                 self.stub.ModelInfer(self.slow(20_000_000), timeout=timeout)
             self.assertIn(caught.exception.code(), codes)
