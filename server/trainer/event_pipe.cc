@@ -1,10 +1,9 @@
 #include "server/trainer/event_pipe.h"
 
-#include <cerrno>
 #include <chrono>
 #include <utility>
 
-#include <unistd.h>
+#include "server/trainer/write_all.h"
 
 namespace tandem {
 namespace {
@@ -16,13 +15,7 @@ constexpr std::chrono::milliseconds kBetweenSteps{100};
 void EventPipe::Send(const TrainerEvent& event) {
   const std::string line = ToLine(event) + "\n";
   const MutexLock lock(mu_);
-  std::string_view left = line;
-  while (!left.empty()) {
-    const ssize_t written = ::write(fd_, left.data(), left.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return;
-    left.remove_prefix(static_cast<std::size_t>(written));
-  }
+  WriteAll(fd_, line);
 }
 
 void EventPipe::OnPlan(const Plan& plan) {

@@ -1,13 +1,11 @@
 #include "server/trainer/trainer_log.h"
 
-#include <cerrno>
 #include <chrono>
 #include <utility>
 
-#include <unistd.h>
-
 #include "api/base/format.h"
 #include "api/wire/json_text.h"
+#include "server/trainer/write_all.h"
 
 namespace tandem {
 namespace {
@@ -29,13 +27,7 @@ void TrainerLog::WriteLine(std::string_view text) {
     if (static_cast<unsigned char>(c) < ' ') c = ' ';
   }
   line += '\n';
-  std::string_view left = line;
-  while (!left.empty()) {
-    const ssize_t written = ::write(fd_, left.data(), left.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return;
-    left.remove_prefix(static_cast<std::size_t>(written));
-  }
+  WriteAll(fd_, line);
 }
 
 void TrainerLog::Write(std::string_view text) {
