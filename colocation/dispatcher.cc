@@ -132,7 +132,7 @@ void Dispatcher::Bury(const Servable& servable, const QueueKey& key) {
   {
     MutexLock lock(mu_);
     try {
-      graveyard_.reserve(graveyard_.size() + 1);
+      RequestQueue::MakeRoom(graveyard_, 1);
     } catch (const std::bad_alloc&) {
       return;  // It is found when its turn comes.
     }
@@ -230,8 +230,7 @@ BatchDecision Dispatcher::Decide(const Servable& servable, const RunGroup& group
 
 void Dispatcher::BuryHopeless(const Servable& servable, std::span<const QueueKey> keys) {
   if (keys.empty()) return;
-  // Before any is taken out: none must be lost for want of memory.
-  graveyard_.reserve(graveyard_.size() + keys.size());
+  RequestQueue::MakeRoom(graveyard_, keys.size());
   for (const QueueKey& key : keys) graveyard_.push_back(std::move(*queue_.Take(servable, key)));
   dead_or_stop_.NotifyOne();
 }

@@ -34,6 +34,11 @@ void RequestQueue::Push(const QueueKey& key, Entry&& entry) {
   std::ranges::push_heap(due_, Later);
 }
 
+void RequestQueue::MakeRoom(std::vector<Entry>& entries, std::size_t more) {
+  const std::size_t needed = entries.size() + more;
+  if (needed > entries.capacity()) entries.reserve(std::max(needed, 2 * entries.size() + 8));
+}
+
 void RequestQueue::ForgetTaken() {
   std::erase_if(due_, [this](const Due& due) {
     const auto queue = queues_.find(due.servable);
@@ -44,8 +49,7 @@ void RequestQueue::ForgetTaken() {
 
 void RequestQueue::TakeExpired(MonotonicTime now, std::vector<Entry>& expired) {
   while (!due_.empty() && due_.front().key.deadline < now) {
-    // Before one is taken out: it must not be lost for want of memory.
-    if (expired.size() == expired.capacity()) expired.reserve(2 * expired.size() + 8);
+    MakeRoom(expired, 1);
     std::ranges::pop_heap(due_, Later);
     const Due due = due_.back();
     due_.pop_back();

@@ -24,6 +24,10 @@ class RequestQueue {
   };
   using ModelQueue = std::map<QueueKey, Entry>;
 
+  // Room for so many more at the end, before they are taken out of the queue: none must be lost for want of memory.
+  // Grows as push_back() does, so that one at a time is no more work.
+  static void MakeRoom(std::vector<Entry>& entries, std::size_t more);
+
   // Throws std::bad_alloc, and then neither the queue nor the entry has changed.
   void Push(const QueueKey& key, Entry&& entry);
   [[nodiscard]] std::optional<Entry> Take(const Servable& servable, const QueueKey& key);
