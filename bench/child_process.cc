@@ -28,19 +28,30 @@ constexpr auto kLookEvery = 1ms;
 constexpr auto kTimeToStop = 10s;
 
 // The child's side: nothing here may allocate, since other threads of the parent may hold locks.
-[[noreturn]] void BecomeProgram(char* const* arguments, char* const* environment, int input, int log, int problem,
-                                pid_t parent) {
+struct Program {
+  char* const* arguments;
+  char* const* environment;
+  int input;
+  int log;
+  int problem;
+  const std::vector<Socket>& groups;
+  pid_t parent;
+};
+
+[[noreturn]] void Become(const Program& program) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(127);
+  if (getppid() != program.parent) _exit(127);
   setpgid(0, 0);
   // What this process ignores would be ignored there, too.
   for (const int number : {SIGPIPE, SIGINT, SIGTERM, SIGHUP}) signal(number, SIG_DFL);
-  dup2(input >= 0 ? input : open("/dev/null", O_RDONLY), STDIN_FILENO);
-  dup2(log, STDOUT_FILENO);
-  dup2(log, STDERR_FILENO);
-  execvpe(arguments[0], arguments, environment);
+  dup2(program.input >= 0 ? program.input : open("/dev/null", O_RDONLY), STDIN_FILENO);
+  dup2(program.log, STDOUT_FILENO);
+  dup2(program.log, STDERR_FILENO);
+  bool entered = true;
+  for (const Socket& group : program.groups) entered = entered && write(group.fd(), "0", 1) == 1;
+  if (entered) execvpe(program.arguments[0], program.arguments, program.environment);
   const int error = errno;
-  (void)!write(problem, &error, sizeof error);
+  (void)!write(program.problem, &error, sizeof error);
   _exit(127);
 }
 
@@ -90,10 +101,22 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::Start(const ChildCommand& co
   }
   const Socket reading(ends[0]);
   Socket writing(ends[1]);
+  std::vector<Socket> groups;
+  for (const auto& file : command.groups) {
+    if (!groups.emplace_back(open(file.c_str(), O_WRONLY | O_CLOEXEC)).open()) {
+      return Fail(ErrorCode::kUnavailable, "'{}' cannot be opened: {}", file.string(), std::strerror(errno));
+    }
+  }
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid == 0) {
-    BecomeProgram(arguments.data(), environment.data(), command.input, log.fd(), writing.fd(), parent);
+    Become({.arguments = arguments.data(),
+            .environment = environment.data(),
+            .input = command.input,
+            .log = log.fd(),
+            .problem = writing.fd(),
+            .groups = groups,
+            .parent = parent});
   }
   if (pid < 0) return Fail(ErrorCode::kInternal, "'{}' cannot be started: {}", words[0], std::strerror(errno));
   writing.Close();

@@ -20,6 +20,7 @@ struct ChildCommand {
   std::vector<std::pair<std::string, std::string>> environment;  // Beside that of this process.
   std::filesystem::path log;                                     // Takes what it prints.
   int input = -1;                                                // Its standard input; -1: it has none.
+  std::vector<std::filesystem::path> groups;                     // Files that take it into control groups.
 };
 
 // A program in a process group of its own, so that Ctrl-C is for us alone. The destructor ends the whole group:

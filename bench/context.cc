@@ -53,7 +53,7 @@ Result<fs::path> ModelFile(const BenchContext& context, const std::string& model
 }
 
 Result<std::unique_ptr<ServerProcess>> StartServer(const BenchContext& context, const std::string& model,
-                                                   std::vector<std::string> flags) {
+                                                   std::vector<std::string> flags, std::vector<fs::path> groups) {
   fs::path repository = context.work / "empty";
   if (model.empty()) {
     std::error_code error;
@@ -64,8 +64,9 @@ Result<std::unique_ptr<ServerProcess>> StartServer(const BenchContext& context, 
     repository = RepositoryOf(context, model);
   }
   flags.insert(flags.end(), {"--threads", std::to_string(context.threads)});
-  return ServerProcess::Start({.program = context.program, .repository = repository, .flags = std::move(flags)},
-                              kServerPatience);
+  return ServerProcess::Start(
+      {.program = context.program, .repository = repository, .flags = std::move(flags), .groups = std::move(groups)},
+      kServerPatience);
 }
 
 }  // namespace tandem::bench

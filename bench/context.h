@@ -49,8 +49,10 @@ struct BenchContext {
 // By what a server knows it: its own name, or that of its file without the extension.
 [[nodiscard]] std::string ModelName(const std::string& model);
 
-// `tandem serve` with this model, or with none when it is empty, and these flags besides its threads.
+// `tandem serve` with this model, or with none when it is empty, and these flags besides its threads; in these control
+// groups.
 [[nodiscard]] Result<std::unique_ptr<ServerProcess>> StartServer(const BenchContext& context, const std::string& model,
-                                                                 std::vector<std::string> flags = {});
+                                                                 std::vector<std::string> flags = {},
+                                                                 std::vector<std::filesystem::path> groups = {});
 
 }  // namespace tandem::bench

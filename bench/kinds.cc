@@ -1,5 +1,6 @@
 #include "bench/kinds.h"
 
+#include "bench/beside_training.h"
 #include "bench/generator_kinds.h"
 #include "bench/overload.h"
 #include "bench/server_kinds.h"
@@ -10,6 +11,7 @@ namespace tandem::bench {
 
 MeasurementKinds AllKinds() {
   return {
+      {"beside_training", ParseBesideTraining},
       {"generator_growth", ParseGeneratorGrowth},
       {"generator_lag", ParseGeneratorLag},
       {"generator_outstanding", ParseGeneratorOutstanding},

@@ -1,5 +1,6 @@
 #include "bench/server_process.h"
 
+#include <ctime>
 #include <fstream>
 
 #include <json/json.h>
@@ -35,6 +36,7 @@ Result<std::unique_ptr<ServerProcess>> ServerProcess::Start(const ServerCommand&
                  "warning"};
   child.words.insert(child.words.end(), command.flags.begin(), command.flags.end());
   child.log = folder->path() / "log";
+  child.groups = command.groups;
 
   const MonotonicTime before = RealClock::Instance().Now();
   TANDEM_ASSIGN(auto process, ChildProcess::Start(child));
@@ -45,6 +47,15 @@ Result<std::unique_ptr<ServerProcess>> ServerProcess::Start(const ServerCommand&
   }
   server->start_to_ready_ = RealClock::Instance().Now() - before;
   return server;
+}
+
+Result<double> ServerProcess::CpuSeconds() const {
+  clockid_t clock{};
+  timespec used{};
+  if (clock_getcpuclockid(process_->pid(), &clock) != 0 || clock_gettime(clock, &used) != 0) {
+    return Fail(ErrorCode::kInternal, "the CPU time of the server cannot be read");
+  }
+  return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
 }
 
 bool ServerProcess::Ready() {

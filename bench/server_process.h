@@ -14,9 +14,10 @@
 namespace tandem::bench {
 
 struct ServerCommand {
-  std::filesystem::path program;     // The tandem program.
-  std::filesystem::path repository;  // Of models.
-  std::vector<std::string> flags;    // Beyond those that the process needs to be found.
+  std::filesystem::path program;              // The tandem program.
+  std::filesystem::path repository;           // Of models.
+  std::vector<std::string> flags;             // Beyond those that the process needs to be found.
+  std::vector<std::filesystem::path> groups;  // As a ChildCommand has them.
 };
 
 // `tandem serve` as a process of its own, on free ports of the loopback, ended with its owner. Used by one thread,
@@ -34,6 +35,8 @@ class ServerProcess {
   // From just before the process was made to the first positive answer of /v2/health/ready.
   [[nodiscard]] std::chrono::nanoseconds start_to_ready() const { return start_to_ready_; }
 
+  // That it has used so far; without its trainers.
+  [[nodiscard]] Result<double> CpuSeconds() const;
   // A field of /proc/PID/status in bytes: "VmRSS", "RssAnon".
   [[nodiscard]] Result<std::uint64_t> MemoryBytes(const std::string& field) const {
     return process_->MemoryBytes(field);

@@ -61,7 +61,8 @@ Result<std::unique_ptr<jobs::TrainerProcess>> StartTrainer(const BenchContext& c
                                       .run_file = run.folder / "run.json",
                                       .folder = run.folder,
                                       .memory = {},
-                                      .idle = false});
+                                      .rank = TrainerClass::kNormal,
+                                      .cores = {}});
 }
 
 class TrainingPause final : public Measurement {

@@ -18,6 +18,9 @@ struct CpuQuota {
 // The tightest memory limit in bytes, likewise.
 [[nodiscard]] std::optional<std::uint64_t> ReadMemoryLimit(const std::filesystem::path& root = "/");
 
+// The cores that this thread may run on, whatever its quota. At least 1.
+[[nodiscard]] int AllowedCores();
+
 // How many threads can run at once: the cores that this process may use, bounded by its CPU quota. At least 1.
 [[nodiscard]] int UsableCores();
 

@@ -60,7 +60,7 @@ void AddDemoCommand(CLI::App& app, int& exit_code) {
   command->add_option("--training-steps", o->training_steps, "How long to train")
       ->check(Between(1, 1'000'000))
       ->capture_default_str();
-  command->add_option("--training-idle", o->training_idle, "The trainer gets the CPU only when nothing else wants it")
+  command->add_option("--colocation", o->colocation, "How training stands behind requests, as `tandem serve` has it")
       ->capture_default_str();
   command->add_option("--trainer", o->trainer, "The trainer program, if it is not beside this one");
   command->footer(

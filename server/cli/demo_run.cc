@@ -108,7 +108,7 @@ Status DemoRun::LayOut() {
   TANDEM_TRY(WriteBytes(version.parent_path() / "config.pbtxt", Format("max_batch_size: {}\n", kHeldOutPictures)));
   serve_.data_root = data.string();
   serve_.state = (scratch_.path() / "state").string();
-  serve_.training_idle = options_.training_idle;
+  serve_.colocation = options_.colocation;
   serve_.trainer = options_.trainer;
   serve_.training_attempts = 3;  // Who watches does not want to wait for more.
   return {};

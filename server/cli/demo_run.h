@@ -30,7 +30,7 @@ struct DemoOptions {
   double load = 0.4;
   bool training = true;
   int training_steps = 4000;
-  bool training_idle = true;
+  std::string colocation = "tandem";
   std::string trainer;   // Empty: the program beside this one.
   std::string launcher;  // ./tandem, which can build the trainer; empty when nobody can.
 };

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "api/base/clock.h"
+#include "colocation/arbiter.h"
 #include "memory/shared_regions.h"
 #include "server/core/bulk_thread.h"
 #include "server/core/settings.h"
@@ -49,6 +50,7 @@ struct ServerCore {
   // Set once start-up loading is done, cleared when draining begins.
   std::atomic<bool>& accepting;
   const bool strict_readiness;
+  const Arbiter& arbiter;
   // Null when there is no training; then training_off says why.
   jobs::JobService* jobs = nullptr;
   std::string training_off;

@@ -17,15 +17,20 @@ Error OutOfMemory() {
 // Counts a request as under way for as long as it lives.
 class InFlight {
  public:
-  explicit InFlight(std::atomic<std::int64_t>& count) : count_(count) {
+  InFlight(std::atomic<std::int64_t>& count, Arbiter* arbiter) : count_(count), arbiter_(arbiter) {
     count_.fetch_add(1, std::memory_order_acq_rel);
+    if (arbiter_ != nullptr) arbiter_->RequestBegan();
   }
-  ~InFlight() { count_.fetch_sub(1, std::memory_order_acq_rel); }
+  ~InFlight() {
+    if (arbiter_ != nullptr) arbiter_->RequestEnded();
+    count_.fetch_sub(1, std::memory_order_acq_rel);
+  }
   InFlight(const InFlight&) = delete;
   InFlight& operator=(const InFlight&) = delete;
 
  private:
   std::atomic<std::int64_t>& count_;
+  Arbiter* const arbiter_;
 };
 
 }  // namespace
@@ -33,8 +38,8 @@ class InFlight {
 // What is kept of a request while it is computed. Goes when it has been answered.
 struct InferenceService::Context {
   Context(InferRequest request, std::shared_ptr<Servable> servable, OutputRegions regions, std::int64_t batch,
-          Done done, std::atomic<std::int64_t>& in_flight)
-      : in_flight(in_flight),
+          Done done, std::atomic<std::int64_t>& in_flight, Arbiter* arbiter)
+      : in_flight(in_flight, arbiter),
         request(std::move(request)),
         servable(std::move(servable)),
         regions(std::move(regions)),
@@ -72,7 +77,7 @@ void InferenceService::Infer(InferRequest request, Done done) {
 
   request.inputs.clear();
   auto context = std::make_unique<Context>(std::move(request), *std::move(servable), std::move(regions), item->batch,
-                                           std::move(done), in_flight_);
+                                           std::move(done), in_flight_, parts_.arbiter);
   item->done = [this, context = std::move(context)](Result<WorkResult> result) { Finish(*context, std::move(result)); };
   parts_.dispatcher.Submit(*std::move(item));
 }

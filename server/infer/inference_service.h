@@ -10,6 +10,7 @@
 #include "api/base/clock.h"
 #include "api/base/infer_request.h"
 #include "api/base/result.h"
+#include "colocation/arbiter.h"
 #include "colocation/dispatcher.h"
 #include "memory/shared_regions.h"
 #include "server/infer/prepare.h"
@@ -32,6 +33,7 @@ class InferenceService {
     Dispatcher& dispatcher;
     const SharedRegions& regions;
     RequestMetrics& metrics;
+    Arbiter* arbiter = nullptr;  // Told of the requests under way; may be null.
   };
 
   InferenceService(Parts parts, FindServable find, std::optional<std::chrono::microseconds> default_slo,

@@ -43,9 +43,27 @@ Result<std::unique_ptr<ContainedTrainer>> ContainedTrainer::Start(TrainerRun run
                                                      .folder = run.folder,
                                                      .memory = group ? std::nullopt : memory,
                                                      .memory_group = group ? group->door() : -1,
-                                                     .idle = options.idle}));
+                                                     .rank = options.rank,
+                                                     .cores = options.cores}));
+  std::unique_ptr<TrainerLease> lease;
+  if (options.arbiter != nullptr && process->pidfd() >= 0) lease = options.arbiter->Admit(process->pidfd());
   return std::unique_ptr<ContainedTrainer>(
-      new ContainedTrainer(options, clock, memory, std::move(group), std::move(process)));
+      new ContainedTrainer(options, clock, memory, std::move(group), std::move(process), std::move(lease)));
+}
+
+void ContainedTrainer::Pause(bool pause) {
+  if (lease_) lease_->SetExempt(pause);
+  process_->board().Set(pause ? Permit::kHold : Permit::kRun);
+}
+
+void ContainedTrainer::Interrupt() {
+  if (lease_) lease_->SetExempt(true);
+  process_->Interrupt();
+}
+
+std::map<HoldReason, std::chrono::nanoseconds> ContainedTrainer::HeldTimes() const {
+  if (!lease_) return {};
+  return lease_->HeldTimes();
 }
 
 void ContainedTrainer::Kill(std::string cause) {
@@ -57,7 +75,7 @@ void ContainedTrainer::Kill(std::string cause) {
 void ContainedTrainer::Watch() {
   const MonotonicTime now = clock_.Now();
   const TrainerSigns signs = process_->board().Signs();
-  if (signs.ops != ops_ || signs.held) alive_at_ = now;
+  if (signs.ops != ops_ || signs.held || (lease_ && lease_->held())) alive_at_ = now;
   ops_ = signs.ops;
   if (now - alive_at_ >= options_.hang_limit) {
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(options_.hang_limit);

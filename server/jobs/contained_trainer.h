@@ -1,6 +1,8 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -8,6 +10,7 @@
 
 #include "api/base/clock.h"
 #include "api/base/result.h"
+#include "colocation/arbiter.h"
 #include "server/jobs/job_options.h"
 #include "server/jobs/memory_group.h"
 #include "server/jobs/trainer_process.h"
@@ -29,6 +32,13 @@ class ContainedTrainer {
   [[nodiscard]] TrainerProcess& process() { return *process_; }
   [[nodiscard]] const TrainerProcess& process() const { return *process_; }
 
+  // Has it wait at its next operator, or go on. One that waits so is not stopped by the arbiter as well.
+  void Pause(bool pause);
+  // Asks it to write a checkpoint and end. It is let on, so that it can.
+  void Interrupt();
+  // How long the arbiter has stopped it so far, by reason.
+  [[nodiscard]] std::map<HoldReason, std::chrono::nanoseconds> HeldTimes() const;
+
   // Kills it if it hangs or holds too much; to be called every now and then. One that is told to wait does not hang.
   void Watch();
   // Its silence counts from now on.
@@ -41,12 +51,14 @@ class ContainedTrainer {
 
  private:
   ContainedTrainer(const JobOptions& options, const Clock& clock, std::optional<std::uint64_t> memory,
-                   std::unique_ptr<MemoryGroup> group, std::unique_ptr<TrainerProcess> process)
+                   std::unique_ptr<MemoryGroup> group, std::unique_ptr<TrainerProcess> process,
+                   std::unique_ptr<TrainerLease> lease)
       : options_(options),
         clock_(clock),
         memory_(memory),
         group_(std::move(group)),
         process_(std::move(process)),
+        lease_(std::move(lease)),
         alive_at_(clock.Now()) {}
   void Kill(std::string cause);
 
@@ -56,6 +68,7 @@ class ContainedTrainer {
   const std::optional<std::uint64_t> memory_;  // Bytes that it may have.
   const std::unique_ptr<MemoryGroup> group_;   // Null: there is none. Outlives what is in it.
   const std::unique_ptr<TrainerProcess> process_;
+  const std::unique_ptr<TrainerLease> lease_;  // Null: nobody rules over it. Ends before the process does.
 
   std::string cause_;  // Why it was killed, when we did that.
   std::uint64_t ops_ = 0;

@@ -5,13 +5,6 @@
 
 namespace tandem::jobs {
 
-std::string_view HoldReasonName(HoldReason reason) {
-  switch (reason) {
-    case HoldReason::kPaused: return "paused";
-  }
-  return "";
-}
-
 std::string_view PublishResultName(PublishResult result) {
   switch (result) {
     case PublishResult::kPublished: return "published";

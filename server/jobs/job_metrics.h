@@ -10,15 +10,10 @@
 
 #include "api/base/clock.h"
 #include "api/base/mutex.h"
+#include "colocation/hold_reason.h"
 #include "server/jobs/job_record.h"
 
 namespace tandem::jobs {
-
-// Why a trainer that could run is told to wait. Whatever holds trainers has a reason of its own here.
-enum class HoldReason { kPaused };
-inline constexpr std::array kHoldReasons = {HoldReason::kPaused};
-// "paused": as metrics spell it.
-[[nodiscard]] std::string_view HoldReasonName(HoldReason reason);
 
 enum class PublishResult { kPublished, kNotBetter, kFailed, kRolledBack };
 inline constexpr std::array kPublishResults = {PublishResult::kPublished, PublishResult::kNotBetter,

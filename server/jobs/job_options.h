@@ -5,6 +5,12 @@
 #include <filesystem>
 #include <vector>
 
+#include "colocation/policy.h"
+
+namespace tandem {
+class Arbiter;
+}
+
 namespace tandem::jobs {
 
 struct JobOptions {
@@ -12,7 +18,9 @@ struct JobOptions {
   std::filesystem::path data_root;                  // Where jobs may read data.
   std::vector<std::filesystem::path> repositories;  // Of models; as the model repository has them.
   std::filesystem::path trainer;                    // The program.
-  bool idle = true;                                 // Trainers get the CPU only when nobody else wants it.
+  Arbiter* arbiter = nullptr;                       // Rules over trainers; borrowed. Null: nobody does.
+  TrainerClass rank = TrainerClass::kIdle;          // Of trainers, for the kernel.
+  std::vector<int> cores;                           // That trainers may run on; empty: all.
   std::filesystem::path memory_groups;              // Where trainers get control groups; empty: nowhere.
   int threads = 1;                                  // That a trainer gets, unless its job says otherwise.
   int running = 1;                                  // Jobs at a time.

@@ -96,7 +96,7 @@ Result<JobRecord> Supervisor::Cancel(JobId id) {
 
 void Supervisor::BeginDrain() {
   draining_ = true;
-  for (auto& [id, active] : active_) active.trainer->process().Interrupt();
+  for (auto& [id, active] : active_) active.trainer->Interrupt();
 }
 
 std::vector<int> Supervisor::fds() const {
@@ -213,7 +213,7 @@ void Supervisor::Hold(Active& active, std::optional<HoldReason> reason) {
   CountHeld(active);
   active.hold = reason;
   active.held_until = clock_.Now();
-  active.trainer->process().board().Set(reason ? Permit::kHold : Permit::kRun);
+  active.trainer->Pause(reason.has_value());
 }
 
 void Supervisor::CountHeld(Active& active) {
@@ -221,6 +221,10 @@ void Supervisor::CountHeld(Active& active) {
   const bool waits = active.hold && active.trainer->process().board().Signs().held;
   if (waits) metrics_.Held(active.record.id, *active.hold, now - active.held_until);
   active.held_until = now;
+  for (const auto& [reason, total] : active.trainer->HeldTimes()) {
+    auto& counted = active.counted_holds[reason];
+    metrics_.Held(active.record.id, reason, total - std::exchange(counted, total));
+  }
 }
 
 // A job may be told to wait when its trainer is just about done.

@@ -62,9 +62,10 @@ class Supervisor {
     std::vector<SeriesPoint> rates;
     MonotonicTime saved_at;
     std::optional<EndEvent> end;
-    std::int64_t counted_step = 0;   // Up to here its steps are in the metrics.
-    std::optional<HoldReason> hold;  // Why it is told to wait.
-    MonotonicTime held_until{};      // Up to here its waiting is.
+    std::int64_t counted_step = 0;                                 // Up to here its steps are in the metrics.
+    std::optional<HoldReason> hold;                                // Why it is told to wait.
+    MonotonicTime held_until{};                                    // Up to here its waiting is.
+    std::map<HoldReason, std::chrono::nanoseconds> counted_holds;  // Of those by the arbiter.
   };
 
   void StartDue();

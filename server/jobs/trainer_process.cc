@@ -38,7 +38,8 @@ struct Child {
   int board = -1;
   int memory_group = -1;
   rlim_t memory = RLIM_INFINITY;
-  bool idle = true;
+  TrainerClass rank = TrainerClass::kIdle;
+  std::optional<cpu_set_t> cores;
   pid_t parent = 0;
 };
 
@@ -50,6 +51,14 @@ std::vector<std::string> CleanEnvironment() {
     if (const char* const value = std::getenv(name)) variables.push_back(Format("{}={}", name, value));
   }
   return variables;
+}
+
+std::optional<cpu_set_t> CoreSet(const std::vector<int>& cores) {
+  if (cores.empty()) return std::nullopt;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int core : cores) CPU_SET(core, &set);
+  return set;
 }
 
 void WriteFile(const char* path, const char* text) {
@@ -72,8 +81,10 @@ void WriteFile(const char* path, const char* text) {
   for (const int number : {SIGPIPE, SIGTERM, SIGINT, SIGHUP, SIGCHLD}) ::signal(number, SIG_DFL);
 
   // Where any of these is forbidden the trainer still runs, only less modestly.
+  if (child.cores) ::sched_setaffinity(0, sizeof *child.cores, &*child.cores);
   const sched_param idle{};
-  if (child.idle && ::sched_setscheduler(0, SCHED_IDLE, &idle) != 0) ::setpriority(PRIO_PROCESS, 0, 19);
+  const bool is_idle = child.rank == TrainerClass::kIdle && ::sched_setscheduler(0, SCHED_IDLE, &idle) == 0;
+  if (!is_idle && child.rank != TrainerClass::kNormal) ::setpriority(PRIO_PROCESS, 0, 19);
   WriteFile("/proc/self/oom_score_adj", "1000");
   const rlimit no_core{.rlim_cur = 0, .rlim_max = 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
@@ -135,7 +146,8 @@ Result<std::unique_ptr<TrainerProcess>> TrainerProcess::Start(const TrainerLaunc
               .board = board->fd(),
               .memory_group = launch.memory_group,
               .memory = launch.memory ? static_cast<rlim_t>(*launch.memory) : RLIM_INFINITY,
-              .idle = launch.idle,
+              .rank = launch.rank,
+              .cores = CoreSet(launch.cores),
               .parent = ::getpid()};
   child.arguments = {child.program.data(), child.run_file.data(), nullptr};
   for (std::string& variable : child.environment) child.variables.push_back(variable.data());
@@ -151,7 +163,8 @@ Result<std::unique_ptr<TrainerProcess>> TrainerProcess::Start(const TrainerLaunc
     errno = error;
     return failed("fork");
   }
-  return std::unique_ptr<TrainerProcess>(new TrainerProcess(pid, pipe[0], std::move(board)));
+  const auto pidfd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
+  return std::unique_ptr<TrainerProcess>(new TrainerProcess(pid, pidfd, pipe[0], std::move(board)));
 }
 
 TrainerProcess::~TrainerProcess() {
@@ -161,6 +174,7 @@ TrainerProcess::~TrainerProcess() {
     if (::waitpid(pid_, &status, 0) == pid_ || errno != EINTR) break;
   }
   ::close(events_);
+  if (pidfd_ >= 0) ::close(pidfd_);
 }
 
 void TrainerProcess::TakeLines(std::vector<TrainerEvent>& events) {

@@ -9,6 +9,7 @@
 
 #include "api/base/result.h"
 #include "api/wire/trainer_event.h"
+#include "colocation/policy.h"
 #include "colocation/trainer_board.h"
 
 namespace tandem::jobs {
@@ -19,7 +20,8 @@ struct TrainerLaunch {
   std::filesystem::path folder;  // Of the job: the trainer's working directory, with its log.
   std::optional<std::uint64_t> memory;
   int memory_group = -1;  // The door of a MemoryGroup; borrowed.
-  bool idle = true;       // Gets the CPU only when nobody else wants it.
+  TrainerClass rank = TrainerClass::kIdle;
+  std::vector<int> cores;  // That it may run on; empty: all that this process may.
 };
 
 // How a trainer ended, in words where it matters.
@@ -44,6 +46,8 @@ class TrainerProcess {
   TrainerProcess& operator=(const TrainerProcess&) = delete;
 
   [[nodiscard]] int pid() const { return pid_; }
+  // Stands for this process and never for another; -1 where the kernel has no such descriptors.
+  [[nodiscard]] int pidfd() const { return pidfd_; }
   [[nodiscard]] TrainerBoard& board() { return *board_; }
   // Readable when events wait to be read, or nobody can write any more.
   [[nodiscard]] int events_fd() const { return events_; }
@@ -63,11 +67,12 @@ class TrainerProcess {
   [[nodiscard]] std::uint64_t ResidentBytes() const;
 
  private:
-  TrainerProcess(int pid, int events, std::unique_ptr<TrainerBoard> board)
-      : pid_(pid), events_(events), board_(std::move(board)) {}
+  TrainerProcess(int pid, int pidfd, int events, std::unique_ptr<TrainerBoard> board)
+      : pid_(pid), pidfd_(pidfd), events_(events), board_(std::move(board)) {}
   void TakeLines(std::vector<TrainerEvent>& events);
 
   const int pid_;
+  const int pidfd_;
   const int events_;
   const std::unique_ptr<TrainerBoard> board_;
   std::optional<TrainerExit> exit_;

@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <arpa/inet.h>
 
+#include "colocation/policy.h"
 #include "server/lifecycle/number_range.h"
 
 namespace tandem {
@@ -24,6 +25,10 @@ std::string EnvironmentName(std::string_view flag) {
 CLI::Validator Named() {
   return CLI::Validator(
       [](std::string& text) { return std::string(text.empty() ? "the name of a file is empty" : ""); }, "FILE");
+}
+
+std::vector<std::string> Names(const std::vector<std::string_view>& names) {
+  return {names.begin(), names.end()};
 }
 
 template <typename T>
@@ -131,8 +136,12 @@ void AddServeFlags(CLI::App& app, ServeOptions& o) {
   Flag(app, "--state", o.state, "Folder for jobs, checkpoints and logs; by default in the user's state directory",
        training);
   Flag(app, "--data-root", o.data_root, "Folder that jobs may read data from; without it they can read none", training);
-  Flag(app, "--training-idle", o.training_idle, "Trainers get the CPU only when nothing else wants it", training);
-  Flag(app, "--training-threads", o.training_threads, "Threads of a trainer; 0: all usable cores", training)
+  Flag(app, "--colocation", o.colocation,
+       "How training stands behind requests: tandem; for comparison none, nice, idle, pause, partition", training)
+      ->check(CLI::IsMember(Names(ColocationPolicyNames())))
+      ->capture_default_str();
+  Flag(app, "--training-threads", o.training_threads,
+       "Threads of a trainer; 0: all usable cores, or twice as many under a CPU limit", training)
       ->check(CLI::Range(0, 1024));
   Flag(app, "--max-training-jobs", o.max_training_jobs, "Jobs that are trained at once", training)
       ->check(CLI::Range(1, 64))

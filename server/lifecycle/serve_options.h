@@ -42,7 +42,7 @@ struct ServeOptions {
   bool allow_training = true;
   std::string state;      // Empty: the user's.
   std::string data_root;  // Empty: jobs can read no data.
-  bool training_idle = true;
+  std::string colocation = "tandem";
   int training_threads = 0;  // 0: all usable cores.
   int max_training_jobs = 1;
   int training_attempts = 5;

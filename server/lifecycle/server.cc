@@ -24,6 +24,7 @@
 #include "server/grpc/grpc_server.h"
 #include "server/http/http_server.h"
 #include "server/http/listener.h"
+#include "server/lifecycle/colocation_wiring.h"
 #include "server/lifecycle/file_shares.h"
 #include "server/lifecycle/log_wiring.h"
 #include "server/lifecycle/memory_budgets.h"
@@ -104,6 +105,7 @@ struct Server::Parts {
   std::optional<repository::OnnxSessionFactory> sessions;
   std::optional<repository::ModelRepository> repository;
 
+  std::optional<Colocation> colocation;
   std::unique_ptr<const AdmissionPolicy> admission;
   std::optional<Dispatcher> dispatcher;
   std::optional<InferenceService> inference;
@@ -131,6 +133,7 @@ Status Server::Parts::BuildCore() {
   info.version = kVersion;
   http::SetTransportLog(LogTransport);
   log_settings.emplace(ApplyLogSettings, InitialLogSettings(options));
+  TANDEM_ASSIGN(colocation, SetUpColocation(options, clock));
   shares = ShareFiles(options.max_connections);
   memory = BudgetsFor(options);
   options.max_activation_bytes = memory.arena;
@@ -153,11 +156,11 @@ Status Server::Parts::BuildCore() {
                                          metrics->RecordRun(servable.name(), run.elements, ExpectedOf(run), run.took);
                                        }});
   inference.emplace(
-      InferenceService::Parts{clock, *dispatcher, *regions, *metrics},
+      InferenceService::Parts{clock, *dispatcher, *regions, *metrics, colocation->arbiter.get()},
       [this](std::string_view model, std::string_view version) { return repository->Find(model, version); },
       DefaultSlo(options), options.max_request_bytes);
   std::string training_off;
-  TANDEM_ASSIGN(training, StartTraining(options, *repository, clock, training_off));
+  TANDEM_ASSIGN(training, StartTraining(options, *colocation, *repository, clock, training_off));
   core.emplace(ServerCore{.clock = clock,
                           .info = info,
                           .repository = *repository,
@@ -168,6 +171,7 @@ Status Server::Parts::BuildCore() {
                           .bulk = bulk,
                           .accepting = accepting,
                           .strict_readiness = options.strict_readiness,
+                          .arbiter = *colocation->arbiter,
                           .jobs = training.get(),
                           .training_off = training_off});
   collector.emplace([this] { return repository->Snapshot(); },

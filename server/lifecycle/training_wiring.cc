@@ -7,7 +7,6 @@
 #include <iterator>
 #include <utility>
 
-#include "profiler/machine.h"
 #include "server/jobs/memory_group.h"
 #include "server/log/log.h"
 #include "server/trainer/run_file.h"
@@ -28,15 +27,17 @@ fs::path UserState() {
   return {};
 }
 
-jobs::JobOptions Settings(const ServeOptions& o) {
+jobs::JobOptions Settings(const ServeOptions& o, const Colocation& colocation) {
   jobs::JobOptions settings;
   std::error_code ec;
   settings.state = o.state.empty() ? UserState() : fs::absolute(o.state, ec);
   if (!o.data_root.empty()) settings.data_root = fs::absolute(o.data_root, ec);
   settings.repositories.assign(o.model_repository.begin(), o.model_repository.end());
   settings.trainer = TrainerProgram(o);
-  settings.idle = o.training_idle;
-  settings.threads = o.training_threads > 0 ? o.training_threads : UsableCores();
+  settings.arbiter = colocation.arbiter.get();
+  settings.rank = colocation.policy->trainer_class();
+  settings.cores = colocation.training_cores;
+  settings.threads = colocation.training_threads;
   settings.running = o.max_training_jobs;
   settings.attempts = o.training_attempts;
   settings.hang_limit = std::chrono::milliseconds(std::llround(o.training_hang_secs * 1000));
@@ -74,14 +75,14 @@ fs::path TrainerProgram(const ServeOptions& options) {
   return fs::read_symlink("/proc/self/exe", ec).parent_path() / kTrainerProgram;
 }
 
-Result<std::unique_ptr<jobs::JobService>> StartTraining(const ServeOptions& options,
+Result<std::unique_ptr<jobs::JobService>> StartTraining(const ServeOptions& options, const Colocation& colocation,
                                                         repository::ModelRepository& repository, const Clock& clock,
                                                         std::string& why_off) {
   if (!options.allow_training) {
     why_off = "training is off: the server was started with --allow-training false";
     return nullptr;
   }
-  jobs::JobOptions settings = Settings(options);
+  jobs::JobOptions settings = Settings(options, colocation);
   auto groups = MemoryGroups(options.training_cgroup);
   if (!groups) return Fail(groups.error().code, "--training-cgroup: {}", groups.error().message);
   settings.memory_groups = *std::move(groups);

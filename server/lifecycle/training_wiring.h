@@ -7,6 +7,7 @@
 #include "api/base/clock.h"
 #include "api/base/result.h"
 #include "server/jobs/job_service.h"
+#include "server/lifecycle/colocation_wiring.h"
 #include "server/lifecycle/serve_options.h"
 #include "server/repository/model_repository.h"
 
@@ -19,6 +20,7 @@ namespace tandem {
 // there is none, and `why_off` says why; the server serves all the same. What was asked for by name and cannot be had
 // is an error.
 [[nodiscard]] Result<std::unique_ptr<jobs::JobService>> StartTraining(const ServeOptions& options,
+                                                                      const Colocation& colocation,
                                                                       repository::ModelRepository& repository,
                                                                       const Clock& clock, std::string& why_off);
 

@@ -48,9 +48,9 @@ MetricFamily Held(const std::vector<JobTotals>& jobs) {
   MetricFamily family{
       "tandem_training_held_seconds_total", "Time that a trainer was told to wait, and did", MetricType::Counter, {}};
   for (const JobTotals& job : jobs) {
-    for (const jobs::HoldReason reason : jobs::kHoldReasons) {
+    for (const HoldReason reason : kHoldReasons) {
       ClientMetric metric =
-          Labelled({{"job", std::to_string(job.job)}, {"reason", std::string(jobs::HoldReasonName(reason))}});
+          Labelled({{"job", std::to_string(job.job)}, {"reason", std::string(HoldReasonName(reason))}});
       const auto held = job.held.find(reason);
       metric.counter.value = held == job.held.end() ? 0 : std::chrono::duration<double>(held->second).count();
       family.metric.push_back(std::move(metric));

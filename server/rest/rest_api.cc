@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/rest/colocation_calls.h"
 #include "server/rest/infer_call.h"
 #include "server/rest/model_calls.h"
 #include "server/rest/repository_calls.h"
@@ -32,6 +33,7 @@ std::vector<Route> AllRoutes(ServerCore& core, const TokenCheck& tokens, RestApi
   AddRepositoryRoutes(core, options.max_body, routes);
   AddSharedMemoryRoutes(core.regions, routes);
   AddSettingsRoutes(core, routes);
+  AddColocationRoutes(core.arbiter, routes);
   AddTrainRoutes(core, tokens, routes);
   routes.push_back(MetricsRoute(std::move(options.metrics)));
   routes.push_back({Method::kGet, "/v2/openapi.json",

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <json/json.h>
 
@@ -52,6 +53,14 @@ TEST(Kinds, TakeWhatTheirFieldsMayBe) {
                     "s.p99"),
             "no error");
   EXPECT_EQ(ErrorOf(R"("kind": "overload", "model": "tiny", "slo_runs": 5, "times": 3)", "queue.over"), "no error");
+  const std::string beside = R"("kind": "beside_training", "model": "tiny", "batch": 4, "load": 0.3, "windows": 5)";
+  EXPECT_EQ(ErrorOf(beside + R"(, "quota": 1, "policies": ["tandem", "idle"])", "idle.throttled"), "no error");
+  EXPECT_EQ(ErrorOf(beside + R"(, "quota": 0, "policies": [])", "alone.p99"),
+            "/measurements/0/policies: must name a policy");
+  EXPECT_THAT(ErrorOf(beside + R"(, "quota": 0, "policies": ["herald"])", "alone.p99"),
+              testing::HasSubstr("policy 'herald' is not known; known are tandem"));
+  EXPECT_EQ(ErrorOf(beside + R"(, "quota": 0, "policies": ["idle", "idle"])", "alone.p99"),
+            "/measurements/0/policies: 'idle' is there twice");
   EXPECT_EQ(ErrorOf(R"("kind": "generator_rate", "peer": "null", "start": 5)", "rate"), "no error");
   EXPECT_EQ(ErrorOf(R"("kind": "generator_lag", "peer": "null", "rate": 5, "arrivals": "poisson")", "lag_p99"),
             "no error");

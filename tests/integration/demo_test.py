@@ -17,7 +17,7 @@ from tandem_server import BINARY, PATIENCE, TandemTest, until
 
 TRAINER = BINARY.parent / "tandem-trainer"
 # On a machine that others keep busy an idle trainer would never get on.
-SHORT = ("--seconds", "1", "--models", "squeezenet", "--training-steps", "200", "--training-idle", "false")
+SHORT = ("--seconds", "1", "--models", "squeezenet", "--training-steps", "200", "--colocation", "none")
 LONGEST = 4 * PATIENCE  # Of a whole demo.
 
 
@@ -176,8 +176,8 @@ class Demo(TandemTest):
                                  "squeezenet",
                                  "--training-steps",
                                  "1000000",
-                                 "--training-idle",
-                                 "false",
+                                 "--colocation",
+                                 "none",
                                  stdout=log,
                                  stderr=log)
 

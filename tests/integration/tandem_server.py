@@ -66,6 +66,7 @@ class Server:
                  tls=None,
                  stderr=None,
                  ports_file=None,
+                 within=None,
                  http_port=0):
         self.folder = tempfile.TemporaryDirectory(prefix="tandem-server-")
         folder = pathlib.Path(self.folder.name)
@@ -87,6 +88,8 @@ class Server:
             command = ["prlimit", f"--data={memory}:{memory}", *command]
         if disk:  # A folder, and the options of the tmpfs that is mounted there.
             command = disks.on_disk(command, *disk)
+        if within:  # What the command becomes where it is to run.
+            command = within(command)
         with open(self.log_file, "wb") as log:
             self.process = subprocess.Popen([str(part) for part in command],
                                             stdout=log,

@@ -71,8 +71,8 @@ class TrainingTest(TandemTest):
 
     def serve(self, *flags, **options):
         # On a machine that others keep busy an idle trainer would never get on.
-        self.server = self.start(self.repository, "--state", self.state, "--data-root", self.data, "--training-idle",
-                                 "false", *flags, **options)
+        self.server = self.start(self.repository, "--state", self.state, "--data-root", self.data, "--colocation",
+                                 "none", *flags, **options)
         return self.server
 
     def call(self, method, path, body=None, status=200, **headers):

@@ -255,8 +255,8 @@ class Owners(PublishTest):
     def test_a_job_belongs_to_the_token_that_submitted_it(self):
         tokens = self.folder / "tokens"
         tokens.write_text("# who may come in\nann secret-1\nbob secret-2\nsecret-3\n")
-        self.server = self.start(self.repository, "--state", self.state, "--data-root", self.data, "--training-idle",
-                                 "false", "--token-file", tokens)
+        self.server = self.start(self.repository, "--state", self.state, "--data-root", self.data, "--colocation",
+                                 "none", "--token-file", tokens)
         bearer = {"ann": "Bearer secret-1", "bob": "Bearer secret-2", "default": "Bearer secret-3"}
         body = {"model": "digits", "data": "train.npz", "steps": 1}
         ids = {}

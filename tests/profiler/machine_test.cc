@@ -1,33 +1,13 @@
 #include "profiler/machine.h"
 
-#include <filesystem>
-#include <fstream>
-#include <string>
-
 #include <gtest/gtest.h>
+
+#include "tests/fakes/fake_root.h"
 
 namespace tandem {
 namespace {
 
-namespace fs = std::filesystem;
-
-// A file system root with what a test puts in it.
-class FakeRoot {
- public:
-  FakeRoot() {
-    std::string pattern = (fs::temp_directory_path() / "tandem-machine-XXXXXX").string();
-    root_ = ::mkdtemp(pattern.data());
-  }
-  ~FakeRoot() { fs::remove_all(root_); }
-  void Put(const std::string& file, const std::string& text) const {
-    fs::create_directories((root_ / file).parent_path());
-    std::ofstream(root_ / file) << text;
-  }
-  [[nodiscard]] const fs::path& path() const { return root_; }
-
- private:
-  fs::path root_;
-};
+using fakes::FakeRoot;
 
 TEST(Machine, HasNoLimitsWhereNoneAreSet) {
   const FakeRoot root;

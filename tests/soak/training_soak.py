@@ -39,7 +39,7 @@ class Soak:
 
     def serve(self):
         self.server = Server(self.folder / "models", "--state", self.folder / "state", "--data-root", self.folder / "data",
-                             "--training-attempts", "1000", "--training-idle", "false")
+                             "--training-attempts", "1000", "--colocation", "none")
 
     def call(self, method, path, body=None):
         answer = self.server.call(method, "/v2/train" + path, body)

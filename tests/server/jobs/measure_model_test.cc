@@ -29,7 +29,7 @@ class MeasureModelTest : public testing::Test {
   MeasureModelTest() {
     options_.state = folder_.path();
     options_.trainer = folder_.path() / "trainer";
-    options_.idle = false;
+    options_.rank = TrainerClass::kNormal;
     options_.hang_limit = 300s;
   }
   Result<double> Measure(const std::string& script) {

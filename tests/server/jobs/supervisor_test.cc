@@ -36,7 +36,7 @@ class SupervisorTest : public StoreTest {
   SupervisorTest() {
     options_.state = state();
     options_.trainer = folder_.path() / "trainer";
-    options_.idle = false;
+    options_.rank = TrainerClass::kNormal;
     options_.attempts = 3;
     options_.first_backoff = 10s;
     options_.last_backoff = 60s;

@@ -1,0 +1,192 @@
+#include "colocation/arbiter.h"
+
+#include <algorithm>
+#include <csignal>
+#include <utility>
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "api/base/thread_name.h"
+
+namespace tandem {
+namespace {
+
+using namespace std::chrono_literals;
+
+// While it is not known when periods begin.
+constexpr auto kLearningLook = 500us;
+// So long is looked for a beginning while trainers run, then for as long while they do not: a group that is throttled
+// all the time shows no beginnings, and neither does one that has nothing to run.
+constexpr auto kLearningTurn = 300ms;
+
+bool Signal(int pidfd, int number) {
+  return ::syscall(SYS_pidfd_send_signal, pidfd, number, nullptr, 0) == 0;
+}
+
+}  // namespace
+
+Arbiter::Arbiter(const Clock& clock, const ColocationPolicy& policy, CpuLimitMeters limits, int parallelism)
+    : clock_(clock), policy_(policy), parallelism_(std::max(parallelism, 1)) {
+  if (policy_.heeds_quotas()) {
+    for (auto& meter : limits.meters) ledgers_.emplace_back(std::move(meter), clock_, parallelism_);
+  }
+  {
+    const MutexLock lock(mu_);
+    state_.policy = policy_.name();
+    state_.parallelism = parallelism_;
+    for (QuotaLedger& ledger : ledgers_) {
+      ledger.Look();
+      state_.quotas.push_back({.group = ledger.name(), .limit = ledger.limit()});
+    }
+  }
+  if (!ledgers_.empty() || policy_.heeds_requests()) thread_ = std::thread([this] { Run(); });
+}
+
+Arbiter::~Arbiter() {
+  {
+    const MutexLock lock(mu_);
+    stopping_ = true;
+  }
+  changed_.NotifyAll();
+  if (thread_.joinable()) thread_.join();
+}
+
+std::unique_ptr<TrainerLease> Arbiter::Admit(int pidfd) {
+  std::uint64_t id = 0;
+  {
+    const MutexLock lock(mu_);
+    id = next_trainer_++;
+    trainers_[id].pidfd = pidfd;
+  }
+  Wake();
+  return std::unique_ptr<TrainerLease>(new TrainerLease(*this, id));
+}
+
+void Arbiter::Wake() {
+  {
+    const MutexLock lock(mu_);
+    ++news_;
+  }
+  changed_.NotifyOne();
+}
+
+void Arbiter::RequestBegan() {
+  if (pending_.fetch_add(1, std::memory_order_acq_rel) == 0 && policy_.heeds_requests()) Wake();
+}
+
+void Arbiter::RequestEnded() {
+  if (pending_.fetch_sub(1, std::memory_order_acq_rel) == 1 && policy_.heeds_requests()) Wake();
+}
+
+ArbiterState Arbiter::State() const {
+  const MutexLock lock(mu_);
+  ArbiterState state = state_;
+  state.pending = pending_.load(std::memory_order_relaxed);
+  state.trainers = trainers_.size();
+  return state;
+}
+
+ColocationDecision Arbiter::Decide() {
+  bool learning = false;
+  views_.clear();
+  for (QuotaLedger& ledger : ledgers_) {
+    ledger.Look();
+    learning |= ledger.learning();
+    if (ledger.view()) views_.push_back(*ledger.view());
+  }
+  ColocationDecision decision = policy_.Decide(
+      {.pending = pending_.load(std::memory_order_acquire), .parallelism = parallelism_, .quotas = views_});
+  if (!learning) {
+    learning_since_ = MonotonicTime::min();
+    // A limit may come back.
+    if (!ledgers_.empty()) decision.look_again = std::min<std::chrono::nanoseconds>(decision.look_again, 1s);
+    return decision;
+  }
+  const MonotonicTime now = clock_.Now();
+  if (learning_since_ == MonotonicTime::min()) learning_since_ = now;
+  if ((now - learning_since_) / kLearningTurn % 2 == 1) decision.hold = HoldReason::kQuota;
+  decision.look_again = std::min<std::chrono::nanoseconds>(decision.look_again, kLearningLook);
+  return decision;
+}
+
+void Arbiter::ApplyTo(Trainer& trainer, std::optional<HoldReason> hold) {
+  if (trainer.exempt) hold.reset();
+  if (trainer.lost || trainer.held == hold) return;
+  if (trainer.held.has_value() != hold.has_value() && !Signal(trainer.pidfd, hold ? SIGSTOP : SIGCONT)) {
+    trainer.lost = true;
+    hold.reset();
+  }
+  const MonotonicTime now = clock_.Now();
+  if (trainer.held) trainer.total[*trainer.held] += now - trainer.since;
+  trainer.held = hold;
+  trainer.since = now;
+}
+
+void Arbiter::Apply(std::optional<HoldReason> hold) {
+  state_.hold = hold;
+  ++state_.decisions;
+  for (std::size_t i = 0; i < ledgers_.size(); ++i) {
+    state_.quotas[i].limit = ledgers_[i].limit();
+    state_.quotas[i].learning = ledgers_[i].learning();
+    state_.quotas[i].throttled_periods = ledgers_[i].throttled();
+  }
+  for (auto& [id, trainer] : trainers_) ApplyTo(trainer, hold);
+}
+
+void Arbiter::Run() {
+  NameThread("arbiter");
+  while (true) {
+    std::uint64_t seen = 0;
+    {
+      const MutexLock lock(mu_);
+      while (trainers_.empty() && !stopping_) {
+        state_.hold.reset();
+        changed_.Wait(mu_);
+      }
+      if (stopping_) return;
+      seen = news_;
+    }
+    const ColocationDecision decision = Decide();
+    const MutexLock lock(mu_);
+    Apply(decision.hold);
+    if (news_ != seen || stopping_) continue;
+    if (decision.look_again == std::chrono::nanoseconds::max()) {
+      changed_.Wait(mu_);
+    } else if (decision.look_again > 0ns) {
+      changed_.WaitFor(mu_, decision.look_again);
+    }
+  }
+}
+
+TrainerLease::~TrainerLease() {
+  const MutexLock lock(arbiter_.mu_);
+  const auto found = arbiter_.trainers_.find(id_);
+  arbiter_.ApplyTo(found->second, std::nullopt);
+  arbiter_.trainers_.erase(found);
+}
+
+void TrainerLease::SetExempt(bool exempt) {
+  {
+    const MutexLock lock(arbiter_.mu_);
+    Arbiter::Trainer& trainer = arbiter_.trainers_.at(id_);
+    trainer.exempt = exempt;
+    if (exempt) arbiter_.ApplyTo(trainer, std::nullopt);
+  }
+  if (!exempt) arbiter_.Wake();
+}
+
+bool TrainerLease::held() const {
+  const MutexLock lock(arbiter_.mu_);
+  return arbiter_.trainers_.at(id_).held.has_value();
+}
+
+std::map<HoldReason, std::chrono::nanoseconds> TrainerLease::HeldTimes() const {
+  const MutexLock lock(arbiter_.mu_);
+  const Arbiter::Trainer& trainer = arbiter_.trainers_.at(id_);
+  auto times = trainer.total;
+  if (trainer.held) times[*trainer.held] += arbiter_.clock_.Now() - trainer.since;
+  return times;
+}
+
+}  // namespace tandem

@@ -1,0 +1,126 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "api/base/clock.h"
+#include "api/base/mutex.h"
+#include "colocation/policy.h"
+#include "colocation/quota_ledger.h"
+
+namespace tandem {
+
+class TrainerLease;
+
+// What the arbiter knows and does, for people.
+struct ArbiterState {
+  struct Quota {
+    std::string group;
+    std::optional<CpuLimit> limit;  // Nullopt: it has been lifted, or cannot bind.
+    bool learning = false;
+    std::uint64_t throttled_periods = 0;
+  };
+  std::string policy;
+  int parallelism = 1;
+  std::int64_t pending = 0;
+  std::size_t trainers = 0;
+  std::optional<HoldReason> hold;  // As last decided.
+  std::uint64_t decisions = 0;
+  std::vector<Quota> quotas;
+};
+
+// Applies a policy: watches what it depends on, asks it, and stops trainers or lets them on. A trainer is stopped as a
+// whole and at once, wherever it is, by signal: so it can neither leave some of its threads behind nor be in the way of
+// a request for the rest of an operator. Thread-safe. Its thread sleeps when there is no trainer, and when the policy
+// needs to look at nothing.
+class Arbiter {
+ public:
+  // The policy and the clock are borrowed and outlive it; all leases end before it. `parallelism` is how many threads of
+  // the server and its trainers can run at once.
+  Arbiter(const Clock& clock, const ColocationPolicy& policy, CpuLimitMeters limits, int parallelism);
+  ~Arbiter();
+  Arbiter(const Arbiter&) = delete;
+  Arbiter& operator=(const Arbiter&) = delete;
+
+  [[nodiscard]] const ColocationPolicy& policy() const { return policy_; }
+
+  // Takes a trainer under its rule for as long as the lease lasts. `pidfd` is a descriptor of its process, borrowed.
+  [[nodiscard]] std::unique_ptr<TrainerLease> Admit(int pidfd) EXCLUDES(mu_);
+
+  // A request was let in, or answered.
+  void RequestBegan() EXCLUDES(mu_);
+  void RequestEnded() EXCLUDES(mu_);
+
+  [[nodiscard]] ArbiterState State() const EXCLUDES(mu_);
+
+ private:
+  friend class TrainerLease;
+
+  struct Trainer {
+    int pidfd = -1;
+    bool exempt = false;
+    bool lost = false;  // It cannot be signalled: its process has gone, or this is forbidden.
+    std::optional<HoldReason> held;
+    MonotonicTime since{};
+    std::map<HoldReason, std::chrono::nanoseconds> total;
+  };
+
+  void Run();
+  [[nodiscard]] ColocationDecision Decide();
+  void Apply(std::optional<HoldReason> hold) REQUIRES(mu_);
+  void ApplyTo(Trainer& trainer, std::optional<HoldReason> hold) REQUIRES(mu_);
+  void Wake() EXCLUDES(mu_);
+
+  // Constant after construction.
+  const Clock& clock_;
+  const ColocationPolicy& policy_;
+  const int parallelism_;
+
+  std::atomic<std::int64_t> pending_{0};
+
+  // Arbiter thread only.
+  std::deque<QuotaLedger> ledgers_;
+  std::vector<QuotaView> views_;
+  MonotonicTime learning_since_ = MonotonicTime::min();
+
+  mutable Mutex mu_;
+  CondVar changed_;
+  std::map<std::uint64_t, Trainer> trainers_ GUARDED_BY(mu_);
+  std::uint64_t next_trainer_ GUARDED_BY(mu_) = 0;
+  std::uint64_t news_ GUARDED_BY(mu_) = 0;
+  ArbiterState state_ GUARDED_BY(mu_);
+  bool stopping_ GUARDED_BY(mu_) = false;
+
+  std::thread thread_;  // Last: it uses the others. None when the policy never holds anybody.
+};
+
+// A trainer's place under the arbiter. Lets the trainer on when it goes. Thread-safe.
+class TrainerLease {
+ public:
+  ~TrainerLease();
+  TrainerLease(const TrainerLease&) = delete;
+  TrainerLease& operator=(const TrainerLease&) = delete;
+
+  // One that is exempt is let on and not stopped again, until it is exempt no longer.
+  void SetExempt(bool exempt);
+  [[nodiscard]] bool held() const;
+  // How long it was stopped so far, by reason.
+  [[nodiscard]] std::map<HoldReason, std::chrono::nanoseconds> HeldTimes() const;
+
+ private:
+  friend class Arbiter;
+  TrainerLease(Arbiter& arbiter, std::uint64_t id) : arbiter_(arbiter), id_(id) {}
+
+  Arbiter& arbiter_;
+  const std::uint64_t id_;
+};
+
+}  // namespace tandem

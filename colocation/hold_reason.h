@@ -1,0 +1,26 @@
+#pragma once
+
+#include <array>
+#include <string_view>
+
+namespace tandem {
+
+// Why a trainer that could run is told to wait. Whatever holds trainers has a reason of its own here.
+enum class HoldReason {
+  kPaused,    // A person said so.
+  kQuota,     // What is left of the CPU time of this period is kept for requests.
+  kRequests,  // Requests are under way.
+};
+inline constexpr std::array kHoldReasons = {HoldReason::kPaused, HoldReason::kQuota, HoldReason::kRequests};
+
+// "paused": as metrics and answers spell it.
+[[nodiscard]] constexpr std::string_view HoldReasonName(HoldReason reason) {
+  switch (reason) {
+    case HoldReason::kPaused: return "paused";
+    case HoldReason::kQuota: return "quota";
+    case HoldReason::kRequests: return "requests";
+  }
+  return "";
+}
+
+}  // namespace tandem

@@ -1,0 +1,25 @@
+#pragma once
+
+#include "colocation/policy.h"
+
+namespace tandem {
+
+// Trainers are of the kernel's idle class, which puts requests first on every core within microseconds. Under a CPU
+// limit that is not enough: training would use up the time of a period, and the requests that come after would stand
+// still with it. So training waits for the moment from which the period's time cannot run out any more, whatever runs:
+// when as much is left as all threads together could use until the next period. Then it may have all of it. Until that
+// moment every bit is there for requests; after it nothing is lost, because what is left at the end of a period is.
+class TandemPolicy final : public ColocationPolicy {
+ public:
+  // Use is counted when a thread leaves its core, or a timer ticks: by so much may it be more, for each core.
+  static constexpr std::chrono::microseconds kUncounted{1'000};
+  // So often is looked again, at most, while requests use the time that training waits for.
+  static constexpr std::chrono::microseconds kShortestLook{1'000};
+
+  [[nodiscard]] std::string_view name() const override { return "tandem"; }
+  [[nodiscard]] TrainerClass trainer_class() const override { return TrainerClass::kIdle; }
+  [[nodiscard]] bool heeds_quotas() const override { return true; }
+  [[nodiscard]] ColocationDecision Decide(const ColocationSnapshot& snapshot) const override;
+};
+
+}  // namespace tandem

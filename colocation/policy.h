@@ -1,0 +1,63 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "api/base/result.h"
+#include "colocation/hold_reason.h"
+
+namespace tandem {
+
+// What is left of a CPU limit (profiler/cpu_limits.h) in the period that runs.
+struct QuotaView {
+  std::chrono::nanoseconds left{0};          // CPU time, over all cores; never more than there is.
+  std::chrono::nanoseconds until_refill{0};  // Until the next period begins, or a little before that.
+};
+
+// All that a decision about training may depend on.
+struct ColocationSnapshot {
+  std::int64_t pending = 0;           // Requests that were let in and are not answered yet.
+  int parallelism = 1;                // Threads of server and trainers that can run at once.
+  std::span<const QuotaView> quotas;  // Of every limit that is known well enough.
+};
+
+struct ColocationDecision {
+  std::optional<HoldReason> hold;                                         // Nullopt: trainers run.
+  std::chrono::nanoseconds look_again = std::chrono::nanoseconds::max();  // When nothing happens before.
+
+  friend bool operator==(const ColocationDecision&, const ColocationDecision&) = default;
+};
+
+// How the kernel ranks trainers.
+enum class TrainerClass {
+  kNormal,  // As equals of the server.
+  kNice,    // With the least weight.
+  kIdle,    // Behind everybody else.
+};
+
+// Decides how training stands behind inference. Pure: same snapshot, same decision; so it runs in tests and simulations
+// as it does in the server. One file each, in colocation/policies.
+class ColocationPolicy {
+ public:
+  virtual ~ColocationPolicy() = default;
+  [[nodiscard]] virtual std::string_view name() const = 0;
+  [[nodiscard]] virtual TrainerClass trainer_class() const = 0;
+  // Whether decisions depend on CPU limits, and on the requests that are under way.
+  [[nodiscard]] virtual bool heeds_quotas() const { return false; }
+  [[nodiscard]] virtual bool heeds_requests() const { return false; }
+  // How many of these cores are for requests alone, trainers having the others; nullopt: all are for both.
+  [[nodiscard]] virtual std::optional<int> ServingCores(int /*cores*/) const { return std::nullopt; }
+  [[nodiscard]] virtual ColocationDecision Decide(const ColocationSnapshot& /*snapshot*/) const { return {}; }
+};
+
+// The names, the default first.
+[[nodiscard]] const std::vector<std::string_view>& ColocationPolicyNames();
+// kInvalidArgument lists them.
+[[nodiscard]] Result<std::unique_ptr<const ColocationPolicy>> MakeColocationPolicy(std::string_view name);
+
+}  // namespace tandem

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "api/base/clock.h"
+#include "colocation/period_clock.h"
+#include "colocation/policy.h"
+#include "profiler/cpu_limits.h"
+
+namespace tandem {
+
+// Keeps the books of one CPU limit: what of its period's time is left, and for how long that has to last. What is told
+// errs towards less. Used by one thread.
+class QuotaLedger {
+ public:
+  // Periods are taken to begin so much before they do, so that training stops in time.
+  static constexpr std::chrono::microseconds kLead{300};
+
+  // `parallelism` is how many threads can use the time at once.
+  QuotaLedger(std::unique_ptr<CpuLimitMeter> meter, const Clock& clock, int parallelism)
+      : meter_(std::move(meter)), clock_(clock), parallelism_(parallelism) {}
+
+  // Reads what was used.
+  void Look();
+
+  // As of the last look; nullopt while nothing binds, or nothing is known.
+  [[nodiscard]] const std::optional<QuotaView>& view() const { return view_; }
+  // The limit can bind, but when its periods begin is not known: look often.
+  [[nodiscard]] bool learning() const { return limit_ && !period_clock_->known(); }
+
+  // For people.
+  [[nodiscard]] std::string name() const { return meter_->name(); }
+  [[nodiscard]] const std::optional<CpuLimit>& limit() const { return limit_; }
+  [[nodiscard]] std::uint64_t throttled() const { return throttled_; }
+
+ private:
+  void ReadLimit(MonotonicTime now);
+
+  // Constant after construction.
+  const std::unique_ptr<CpuLimitMeter> meter_;
+  const Clock& clock_;
+  const int parallelism_;
+
+  std::optional<CpuLimit> limit_;  // Nullopt: there is none, or it cannot bind.
+  MonotonicTime limit_read_ = MonotonicTime::min();
+  std::optional<PeriodClock> period_clock_;
+  MonotonicTime period_ends_ = MonotonicTime::min();
+  std::chrono::nanoseconds used_before_{0};  // Before the period began, or less.
+  std::optional<QuotaView> view_;
+  std::uint64_t throttled_ = 0;
+};
+
+}  // namespace tandem

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "api/base/result.h"
+#include "profiler/control_groups.h"
+
+namespace tandem {
+
+// So much CPU time, over all cores, in every period; when it is used up, every thread of the group stands still until
+// the next one begins. What is left at the end of a period is lost.
+struct CpuLimit {
+  std::chrono::nanoseconds quota{0};
+  std::chrono::nanoseconds period{0};
+
+  [[nodiscard]] double cores() const {
+    return static_cast<double>(quota.count()) / static_cast<double>(period.count());
+  }
+  friend bool operator==(const CpuLimit&, const CpuLimit&) = default;
+};
+
+// What a group has come to since it was made.
+struct CpuUse {
+  std::chrono::nanoseconds used{0};
+  std::uint64_t periods = 0;    // That were begun while the group had something to run.
+  std::uint64_t throttled = 0;  // Of them, those in which its time was used up.
+};
+
+// A control group whose CPU time is limited. Used by one thread.
+class CpuLimitMeter {
+ public:
+  virtual ~CpuLimitMeter() = default;
+  // For people.
+  [[nodiscard]] virtual std::string name() const = 0;
+  // As it stands now: it can be changed, or lifted (kNotFound), while we run.
+  [[nodiscard]] virtual Result<CpuLimit> Limit() = 0;
+  [[nodiscard]] virtual Result<CpuUse> Use() = 0;
+};
+
+// The groups that bound this process's CPU time, by cfs_quota (version 1 of control groups) or cpu.max (version 2):
+// those whose limit can bind and whose use can be read. What is in `unread` are limits whose use cannot.
+struct CpuLimitMeters {
+  std::vector<std::unique_ptr<CpuLimitMeter>> meters;
+  std::vector<std::string> unread;
+};
+[[nodiscard]] CpuLimitMeters OpenCpuLimits(const std::filesystem::path& root = "/");
+
+// The limit of one group; kNotFound when there is none.
+[[nodiscard]] Result<CpuLimit> ReadCpuLimit(const ControlGroup& group);
+
+}  // namespace tandem

@@ -1,0 +1,79 @@
+#include "server/lifecycle/colocation_wiring.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <sched.h>
+
+#include "api/base/errno_text.h"
+#include "profiler/cpu_limits.h"
+#include "profiler/machine.h"
+#include "server/log/log.h"
+
+namespace tandem {
+namespace {
+
+std::vector<int> CoresOfThisThread() {
+  std::vector<int> cores;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(core, &set)) cores.push_back(core);
+  }
+  return cores;
+}
+
+Status KeepTo(const std::vector<int>& cores, std::size_t count) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (std::size_t i = 0; i < count; ++i) CPU_SET(cores[i], &set);
+  if (::sched_setaffinity(0, sizeof set, &set) == 0) return {};
+  return Fail(ErrorCode::kUnavailable, "--colocation: the cores cannot be divided: {}", ErrnoText());
+}
+
+// A trainer that is held for a part of every period can use in the rest what one thread would use in all of it, but
+// only with more threads.
+int TrainingThreads(const ServeOptions& options, const ColocationPolicy& policy) {
+  if (options.training_threads > 0) return options.training_threads;
+  if (!policy.heeds_quotas()) return UsableCores();
+  return std::min(AllowedCores(), 2 * UsableCores());
+}
+
+// How many threads can be busy at once: those of trainers, of runs, and one each for a front end and a worker.
+int Parallelism(const ServeOptions& options, int training_threads) {
+  const int runs = options.threads > 0 ? options.threads : UsableCores();
+  return std::min(AllowedCores(), training_threads * options.max_training_jobs + runs + 2);
+}
+
+}  // namespace
+
+Result<Colocation> SetUpColocation(const ServeOptions& options, const Clock& clock) {
+  Colocation colocation;
+  TANDEM_ASSIGN(colocation.policy, MakeColocationPolicy(options.colocation));
+  const ColocationPolicy& policy = *colocation.policy;
+  colocation.training_threads = TrainingThreads(options, policy);
+  const int parallelism = Parallelism(options, colocation.training_threads);
+  const std::vector<int> cores = CoresOfThisThread();
+  if (const auto serving = policy.ServingCores(static_cast<int>(cores.size())); serving && options.allow_training) {
+    const auto count = static_cast<std::size_t>(*serving);
+    TANDEM_TRY(KeepTo(cores, count));
+    colocation.training_cores.assign(cores.begin() + *serving, cores.end());
+    if (options.training_threads == 0) {
+      colocation.training_threads = static_cast<int>(colocation.training_cores.size());
+    }
+  }
+  CpuLimitMeters limits;
+  if (policy.heeds_quotas() && options.allow_training) limits = OpenCpuLimits();
+  for (const std::string& group : limits.unread) {
+    LogWarning("training is not paced by a CPU limit: its use cannot be read", {{"group", group}});
+  }
+  for (const auto& meter : limits.meters) {
+    const auto limit = meter->Limit();
+    if (limit) LogInfo("CPU limit", {{"group", meter->name()}, {"cores", std::to_string(limit->cores())}});
+  }
+  colocation.arbiter = std::make_unique<Arbiter>(clock, policy, std::move(limits), parallelism);
+  return colocation;
+}
+
+}  // namespace tandem

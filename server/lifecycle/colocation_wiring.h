@@ -1,0 +1,26 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "api/base/clock.h"
+#include "colocation/arbiter.h"
+#include "colocation/policy.h"
+#include "server/lifecycle/serve_options.h"
+
+namespace tandem {
+
+// How training stands behind inference in this server. Lives as long as the server does.
+struct Colocation {
+  std::unique_ptr<const ColocationPolicy> policy;
+  std::vector<int> training_cores;  // That trainers may run on; empty: all.
+  int training_threads = 1;         // Of a trainer, unless its job says otherwise.
+  std::unique_ptr<Arbiter> arbiter;
+};
+
+// As the options want it. When cores are divided, the calling thread, and all that it starts from now on, keeps to
+// those for requests. Limits that cannot be heeded are in the log.
+[[nodiscard]] Result<Colocation> SetUpColocation(const ServeOptions& options, const Clock& clock);
+
+}  // namespace tandem

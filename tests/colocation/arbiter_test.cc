@@ -1,0 +1,167 @@
+#include "colocation/arbiter.h"
+
+#include <csignal>
+#include <fstream>
+#include <string>
+#include <utility>
+
+#include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "api/base/format.h"
+
+namespace tandem {
+namespace {
+
+using namespace std::chrono_literals;
+
+// A process that does nothing but be there.
+class Child {
+ public:
+  Child() : pid_(::fork()) {
+    if (pid_ == 0) {
+      while (true) ::pause();
+    }
+    pidfd_ = static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0));
+  }
+  ~Child() {
+    End();
+    ::close(pidfd_);
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  [[nodiscard]] int pidfd() const { return pidfd_; }
+  void End() {
+    if (std::exchange(ended_, true)) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  [[nodiscard]] bool Stopped() const {
+    std::ifstream in(Format("/proc/{}/stat", pid_));
+    std::string text;
+    std::getline(in, text);
+    const auto name = text.rfind(')');
+    return name != std::string::npos && text.size() > name + 2 && text[name + 2] == 'T';
+  }
+  [[nodiscard]] bool Becomes(bool stopped) const {
+    for (int i = 0; i < 10'000; ++i) {
+      if (Stopped() == stopped) return true;
+      std::this_thread::sleep_for(1ms);
+    }
+    return false;
+  }
+
+ private:
+  const pid_t pid_;
+  int pidfd_ = -1;
+  bool ended_ = false;
+};
+
+class ArbiterTest : public testing::Test {
+ protected:
+  const std::unique_ptr<const ColocationPolicy> pause_ = MakeColocationPolicy("pause").value();
+  Arbiter arbiter_{RealClock::Instance(), *pause_, {}, 2};
+};
+
+TEST_F(ArbiterTest, StopsTrainersWhileThePolicySaysSo) {
+  const Child one;
+  const Child two;
+  const auto lease = arbiter_.Admit(one.pidfd());
+  arbiter_.RequestBegan();
+  EXPECT_TRUE(one.Becomes(true));
+  const auto later = arbiter_.Admit(two.pidfd());
+  EXPECT_TRUE(two.Becomes(true)) << "also one that comes in the middle";
+  arbiter_.RequestBegan();
+  arbiter_.RequestEnded();
+  EXPECT_TRUE(lease->held());
+  EXPECT_EQ(arbiter_.State().hold, HoldReason::kRequests);
+  EXPECT_EQ(arbiter_.State().pending, 1);
+  arbiter_.RequestEnded();
+  EXPECT_TRUE(one.Becomes(false));
+  EXPECT_TRUE(two.Becomes(false));
+  EXPECT_GT(lease->HeldTimes().at(HoldReason::kRequests), 0ns);
+}
+
+TEST_F(ArbiterTest, LetsATrainerOnWhoseLeaseEnds) {
+  const Child child;
+  auto lease = arbiter_.Admit(child.pidfd());
+  arbiter_.RequestBegan();
+  ASSERT_TRUE(child.Becomes(true));
+  lease.reset();
+  EXPECT_TRUE(child.Becomes(false));
+  EXPECT_EQ(arbiter_.State().trainers, 0u);
+}
+
+TEST_F(ArbiterTest, LetsATrainerOnThatIsExempt) {
+  const Child child;
+  const auto lease = arbiter_.Admit(child.pidfd());
+  arbiter_.RequestBegan();
+  ASSERT_TRUE(child.Becomes(true));
+  lease->SetExempt(true);
+  EXPECT_TRUE(child.Becomes(false));
+  EXPECT_FALSE(lease->held());
+  lease->SetExempt(false);
+  EXPECT_TRUE(child.Becomes(true));
+}
+
+TEST_F(ArbiterTest, OutlivesATrainerThatIsKilledInAHold) {
+  Child child;
+  const Child other;
+  const auto lease = arbiter_.Admit(child.pidfd());
+  const auto second = arbiter_.Admit(other.pidfd());
+  arbiter_.RequestBegan();
+  ASSERT_TRUE(child.Becomes(true));
+  child.End();
+  arbiter_.RequestEnded();
+  EXPECT_TRUE(other.Becomes(false));
+  arbiter_.RequestBegan();
+  EXPECT_TRUE(other.Becomes(true));
+  EXPECT_FALSE(lease->held());
+}
+
+TEST(Arbiter, ThatHeedsNothingStopsNobody) {
+  const auto policy = MakeColocationPolicy("idle").value();
+  Arbiter arbiter(RealClock::Instance(), *policy, {}, 2);
+  const Child child;
+  const auto lease = arbiter.Admit(child.pidfd());
+  arbiter.RequestBegan();
+  EXPECT_FALSE(lease->held());
+  EXPECT_TRUE(lease->HeldTimes().empty());
+  EXPECT_EQ(arbiter.State().policy, "idle");
+}
+
+// Periods on a grid of the real clock; nothing is ever used.
+class GridMeter final : public CpuLimitMeter {
+ public:
+  [[nodiscard]] std::string name() const override { return "grid"; }
+  [[nodiscard]] Result<CpuLimit> Limit() override { return CpuLimit{.quota = 50ms, .period = 100ms}; }
+  [[nodiscard]] Result<CpuUse> Use() override {
+    return CpuUse{.used = 0ns,
+                  .periods = static_cast<std::uint64_t>(RealClock::Instance().Now().time_since_epoch() / 100ms),
+                  .throttled = 4};
+  }
+};
+
+TEST(Arbiter, PacesTrainersByALimit) {
+  const auto policy = MakeColocationPolicy("tandem").value();
+  CpuLimitMeters limits;
+  limits.meters.push_back(std::make_unique<GridMeter>());
+  Arbiter arbiter(RealClock::Instance(), *policy, std::move(limits), 2);
+  const Child child;
+  const auto lease = arbiter.Admit(child.pidfd());
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(child.Becomes(true)) << i;
+    EXPECT_TRUE(child.Becomes(false)) << i;
+  }
+  const ArbiterState state = arbiter.State();
+  ASSERT_EQ(state.quotas.size(), 1u);
+  EXPECT_EQ(state.quotas[0].limit->quota, 50ms);
+  EXPECT_EQ(state.quotas[0].throttled_periods, 4u);
+  EXPECT_GT(lease->HeldTimes().at(HoldReason::kQuota), 0ns);
+}
+
+}  // namespace
+}  // namespace tandem

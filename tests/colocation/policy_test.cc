@@ -1,0 +1,91 @@
+#include "colocation/policy.h"
+
+#include <array>
+
+#include <gtest/gtest.h>
+
+namespace tandem {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::unique_ptr<const ColocationPolicy> Policy(std::string_view name) {
+  return MakeColocationPolicy(name).value();
+}
+
+TEST(ColocationPolicy, IsChosenByName) {
+  for (const std::string_view name : ColocationPolicyNames()) EXPECT_EQ(Policy(name)->name(), name);
+  EXPECT_EQ(ColocationPolicyNames().front(), "tandem");
+  const auto unknown = MakeColocationPolicy("tandom");
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error().message,
+            "co-location policy 'tandom' is not known; known are tandem, none, nice, idle, pause, partition");
+}
+
+TEST(ColocationPolicy, RanksTrainers) {
+  EXPECT_EQ(Policy("tandem")->trainer_class(), TrainerClass::kIdle);
+  EXPECT_EQ(Policy("idle")->trainer_class(), TrainerClass::kIdle);
+  EXPECT_EQ(Policy("nice")->trainer_class(), TrainerClass::kNice);
+  EXPECT_EQ(Policy("none")->trainer_class(), TrainerClass::kNormal);
+}
+
+TEST(ColocationPolicy, BaselinesNeverHoldTraining) {
+  const std::array<QuotaView, 1> spent = {{{.left = 0ms, .until_refill = 90ms}}};
+  for (const char* name : {"none", "nice", "idle", "partition"}) {
+    EXPECT_EQ(Policy(name)->Decide({.pending = 7, .parallelism = 2, .quotas = spent}), ColocationDecision{}) << name;
+  }
+}
+
+TEST(PausePolicy, HoldsTrainingWhileARequestIsUnderWay) {
+  EXPECT_EQ(Policy("pause")->Decide({.pending = 1}).hold, HoldReason::kRequests);
+  EXPECT_EQ(Policy("pause")->Decide({.pending = 0}).hold, std::nullopt);
+}
+
+TEST(PartitionPolicy, DividesTheCoresUnlessThereIsOnlyOne) {
+  EXPECT_EQ(Policy("partition")->ServingCores(1), std::nullopt);
+  EXPECT_EQ(Policy("partition")->ServingCores(2), 1);
+  EXPECT_EQ(Policy("partition")->ServingCores(7), 4);
+  EXPECT_EQ(Policy("tandem")->ServingCores(8), std::nullopt);
+}
+
+TEST(TandemPolicy, RunsTrainingWhereNothingIsLimited) {
+  EXPECT_EQ(Policy("tandem")->Decide({.pending = 100, .parallelism = 2}), ColocationDecision{});
+}
+
+TEST(TandemPolicy, HoldsTrainingUntilThePeriodsTimeCannotRunOut) {
+  const auto policy = Policy("tandem");
+  // One core's worth on two cores: 100 ms of CPU time last for 50 ms, less what is not counted yet.
+  std::array<QuotaView, 1> quota = {{{.left = 100ms, .until_refill = 100ms}}};
+  const auto early = policy->Decide({.parallelism = 2, .quotas = quota});
+  EXPECT_EQ(early.hold, HoldReason::kQuota);
+  EXPECT_EQ(early.look_again, 51ms);
+  quota[0].until_refill = 49ms;
+  const auto late = policy->Decide({.parallelism = 2, .quotas = quota});
+  EXPECT_EQ(late.hold, std::nullopt);
+  EXPECT_EQ(late.look_again, 49ms) << "the next period begins then";
+}
+
+TEST(TandemPolicy, LooksAgainAfterAWhileWhenRequestsUseWhatTrainingWaitsFor) {
+  const std::array<QuotaView, 1> quota = {{{.left = 40ms, .until_refill = 19ms + 10us}}};
+  const auto decision = Policy("tandem")->Decide({.parallelism = 2, .quotas = quota});
+  EXPECT_EQ(decision.hold, HoldReason::kQuota);
+  EXPECT_EQ(decision.look_again, 1ms) << "not at once";
+}
+
+TEST(TandemPolicy, HoldsUntilTheRefillWhenNothingIsLeft) {
+  const std::array<QuotaView, 1> quota = {{{.left = -3ms, .until_refill = 30ms}}};
+  const auto decision = Policy("tandem")->Decide({.parallelism = 2, .quotas = quota});
+  EXPECT_EQ(decision.hold, HoldReason::kQuota);
+  EXPECT_EQ(decision.look_again, 30ms);
+}
+
+TEST(TandemPolicy, HeedsTheTightestOfSeveralLimits) {
+  const std::array<QuotaView, 2> quotas = {
+      {{.left = 100ms, .until_refill = 20ms}, {.left = 10ms, .until_refill = 60ms}}};
+  const auto decision = Policy("tandem")->Decide({.parallelism = 2, .quotas = quotas});
+  EXPECT_EQ(decision.hold, HoldReason::kQuota);
+  EXPECT_EQ(decision.look_again, 20ms) << "the other one begins anew";
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,204 @@
+#include "colocation/quota_ledger.h"
+
+#include <algorithm>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include "colocation/policies/tandem.h"
+
+namespace tandem {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::nanoseconds;
+
+constexpr nanoseconds kStep = 100us;
+
+// A control group as the kernel runs it, moved on in small steps of a fake clock.
+struct Group {
+  CpuLimit limit{.quota = 100ms, .period = 100ms};
+  bool limited = true;
+  nanoseconds phase = 12ms;
+  CpuUse use;
+  nanoseconds left = 100ms;
+  nanoseconds counted{0};  // What of the use is visible.
+  nanoseconds counted_at{0};
+
+  // Lets so many threads run; the time that they get.
+  nanoseconds Run(MonotonicTime now, int threads) {
+    const nanoseconds since = now.time_since_epoch() - phase;
+    if (since / limit.period != (since - kStep) / limit.period) {
+      left = limit.quota;
+      ++use.periods;
+    }
+    const nanoseconds wanted = threads * kStep;
+    const nanoseconds got = limited ? std::min(wanted, left) : wanted;
+    if (got < wanted && left > 0ns) ++use.throttled;
+    left -= got;
+    use.used += got;
+    // The kernel counts at ticks.
+    if (now.time_since_epoch() - counted_at >= 1ms) {
+      counted = use.used;
+      counted_at = now.time_since_epoch();
+    }
+    return got;
+  }
+};
+
+class GroupMeter final : public CpuLimitMeter {
+ public:
+  explicit GroupMeter(const Group& group) : group_(group) {}
+  [[nodiscard]] std::string name() const override { return "group"; }
+  [[nodiscard]] Result<CpuLimit> Limit() override {
+    if (!group_.limited) return Fail(ErrorCode::kNotFound, "no limit");
+    return group_.limit;
+  }
+  [[nodiscard]] Result<CpuUse> Use() override {
+    CpuUse use = group_.use;
+    use.used = group_.counted;
+    return use;
+  }
+
+ private:
+  const Group& group_;
+};
+
+// A machine of two cores: requests that need the CPU for a while each, in front of training that takes the rest.
+class Machine {
+ public:
+  Machine() : ledger_(std::make_unique<GroupMeter>(group), clock_, kCores) {}
+
+  struct Request {
+    nanoseconds at;
+    nanoseconds work;  // Of one thread.
+  };
+
+  struct Outcome {
+    nanoseconds served{0};
+    nanoseconds trained{0};
+    nanoseconds stalled{0};  // Requests wanted a core, and the quota stood in the way.
+  };
+
+  // Runs for a time. `training`: none, as it likes, or as the policy says.
+  enum class Training { kNone, kFree, kPaced };
+  Outcome Run(nanoseconds time, const std::vector<Request>& requests, Training training) {
+    Outcome outcome;
+    std::size_t next = 0;
+    std::vector<nanoseconds> running;
+    const MonotonicTime begin = clock_.Now();
+    MonotonicTime look = begin;
+    bool held = false;
+    for (; clock_.Now() - begin < time; clock_.Advance(kStep)) {
+      const MonotonicTime now = clock_.Now();
+      while (next < requests.size() && begin + requests[next].at <= now) running.push_back(requests[next++].work);
+      if (training == Training::kPaced && now >= look) std::tie(held, look) = Ask(now);
+      const int serving = std::min<int>(kCores, static_cast<int>(running.size()));
+      const int training_threads = training == Training::kNone || held ? 0 : kCores - serving;
+      const nanoseconds got = group.Run(now, serving + training_threads);
+      // Who runs dry is not known; requests count as those who do.
+      const nanoseconds for_requests = std::min(got, serving * kStep);
+      outcome.served += for_requests;
+      outcome.trained += got - for_requests;
+      if (got < (serving + training_threads) * kStep && serving > 0) outcome.stalled += kStep;
+      for (int i = 0; i < serving; ++i) running[static_cast<std::size_t>(i)] -= for_requests / serving;
+      std::erase_if(running, [](nanoseconds work) { return work <= 0ns; });
+    }
+    return outcome;
+  }
+
+  Group group;
+
+  [[nodiscard]] const QuotaLedger& ledger() const { return ledger_; }
+
+ private:
+  static constexpr int kCores = 2;
+
+  // As the arbiter does.
+  std::pair<bool, MonotonicTime> Ask(MonotonicTime now) {
+    ledger_.Look();
+    if (ledger_.learning()) return {false, now + 500us};
+    std::vector<QuotaView> views;
+    if (ledger_.view()) views.push_back(*ledger_.view());
+    const auto decision = TandemPolicy().Decide({.pending = 0, .parallelism = kCores, .quotas = views});
+    const nanoseconds wait = std::min<nanoseconds>(decision.look_again, 1s);
+    return {decision.hold.has_value(), now + std::max(wait, kStep)};
+  }
+
+  FakeClock clock_;
+  QuotaLedger ledger_;
+};
+
+std::vector<Machine::Request> Poisson(std::uint64_t seed, double rate, nanoseconds work, nanoseconds time) {
+  std::mt19937_64 random(seed);
+  std::exponential_distribution<double> gap(rate);
+  std::vector<Machine::Request> requests;
+  for (double at = gap(random); at < std::chrono::duration<double>(time).count(); at += gap(random)) {
+    requests.push_back({.at = nanoseconds(static_cast<std::int64_t>(at * 1e9)), .work = work});
+  }
+  return requests;
+}
+
+TEST(QuotaPacing, GivesTrainingAllOfTheQuotaWhenNobodyAsks) {
+  Machine machine;
+  machine.Run(1s, {}, Machine::Training::kPaced);
+  const auto throttled = machine.group.use.throttled;
+  const auto outcome = machine.Run(10s, {}, Machine::Training::kPaced);
+  EXPECT_GE(outcome.trained, 9'500ms) << "of 10 s";
+  EXPECT_EQ(machine.group.use.throttled, throttled) << "and never all of it";
+}
+
+TEST(QuotaPacing, NeverMakesARequestWaitThatWouldNotWaitAlone) {
+  const auto holds = rc::check("requests beside training", [](std::uint64_t seed) {
+    const double rate = 10 + static_cast<double>(seed % 40);
+    const auto requests = Poisson(seed, rate, 12ms, 5s);
+    Machine alone;
+    alone.Run(1s, {}, Machine::Training::kPaced);
+    const auto without = alone.Run(5s, requests, Machine::Training::kNone);
+    Machine beside;
+    beside.Run(1s, {}, Machine::Training::kPaced);
+    const auto with = beside.Run(5s, requests, Machine::Training::kPaced);
+    RC_ASSERT(with.stalled <= without.stalled + 1ms);
+    RC_ASSERT(with.served >= without.served - 1ms);
+    // And what they leave is used.
+    RC_ASSERT(with.trained >= (5s - with.served) * 9 / 10);
+  });
+  EXPECT_TRUE(holds);
+}
+
+TEST(QuotaPacing, IsWhatKeepsRequestsFromStalling) {
+  const auto requests = Poisson(1, 30, 12ms, 5s);
+  Machine machine;
+  EXPECT_GT(machine.Run(5s, requests, Machine::Training::kFree).stalled, 100ms) << "or this simulates nothing";
+}
+
+TEST(QuotaLedger, TellsNothingWhileNothingBinds) {
+  Machine machine;
+  machine.group.limit.quota = 200ms;
+  machine.Run(1s, {}, Machine::Training::kPaced);
+  EXPECT_FALSE(machine.ledger().view());
+  EXPECT_FALSE(machine.ledger().learning());
+}
+
+TEST(QuotaLedger, FollowsALimitThatIsChangedLiftedAndSetAgain) {
+  Machine machine;
+  machine.Run(1s, {}, Machine::Training::kPaced);
+  ASSERT_TRUE(machine.ledger().view());
+  machine.group.limited = false;
+  machine.Run(2s, {}, Machine::Training::kPaced);
+  EXPECT_FALSE(machine.ledger().view());
+  EXPECT_EQ(machine.Run(1s, {}, Machine::Training::kPaced).trained, 2s) << "all of both cores";
+  machine.group.limited = true;
+  machine.group.limit = {.quota = 25ms, .period = 50ms};
+  machine.Run(2s, {}, Machine::Training::kPaced);
+  const auto throttled = machine.group.use.throttled;
+  const auto outcome = machine.Run(4s, {}, Machine::Training::kPaced);
+  EXPECT_GE(outcome.trained, 1'600ms) << "of 2 s; the margins are the same in a shorter period";
+  EXPECT_EQ(machine.group.use.throttled, throttled);
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,194 @@
+"""Training behind requests: trainers are stopped and let on as the policy says, and nothing else changes."""
+import pathlib
+import subprocess
+import time
+
+import models
+from cpu_limits import CpuLimit
+from raw_http import Connection, slow_body
+from tandem_server import BINARY, until
+from training_jobs import STEADY, TrainingTest
+
+POLICIES = ("tandem", "none", "nice", "idle", "pause", "partition")
+LONG = {"epochs": None, "steps": 100_000_000, "evaluation": None}
+
+
+def stopped(pid):
+    return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T"
+
+
+class ColocationTest(TrainingTest):
+    def state_now(self):
+        answer = self.server.call("GET", "/v2/colocation")
+        self.assertEqual(answer.status, 200, answer.body)
+        return answer.json()
+
+    def held(self, job_id, reason):
+        return self.server.metric(f'tandem_training_held_seconds_total{{job="{job_id}",reason="{reason}"}}')
+
+    def begin(self):
+        """A job without end that has made steps, and its trainer."""
+        submitted = self.submit(**LONG)
+        self.wait_step(submitted["id"], 1)
+        (trainer, ) = self.server.trainers()
+        return submitted["id"], trainer
+
+
+class Policies(ColocationTest):
+    def test_an_unknown_policy_is_refused_with_those_that_are_known(self):
+        done = subprocess.run([BINARY, "serve", "--model-repository", self.repository, "--colocation", "herald"],
+                              capture_output=True,
+                              text=True)
+        self.assertEqual(done.returncode, 2)
+        for name in ("--colocation", "herald", *POLICIES):
+            self.assertIn(name, done.stderr)
+
+    def test_each_policy_trains_and_says_what_it_does(self):
+        for policy in POLICIES:
+            with self.subTest(policy), self.serve(policy):
+                self.assertEqual(self.state_now()["policy"], policy)
+                self.assertEqual(self.state_now()["training"], "none")
+                submitted = self.submit(steps=20, epochs=None, evaluation=None)
+                self.wait(submitted["id"], "succeeded")
+
+    def test_the_kernel_ranks_trainers_as_the_policy_says(self):
+        def ranks(pid):
+            """(class, nice) of each thread, also of those that libraries make."""
+            found = {}
+            for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+                fields = (task / "stat").read_text().rsplit(")", 1)[1].split()
+                found[int(task.name)] = int(fields[38]), int(fields[16])
+            self.assertGreater(len(found), 1)
+            return found
+
+        idle = 5
+        for policy in POLICIES:
+            with self.subTest(policy), self.serve(policy):
+                _, trainer = self.begin()
+                threads = ranks(trainer)
+                if policy in ("tandem", "idle"):
+                    self.assertEqual({kernel_class for kernel_class, _ in threads.values()}, {idle})
+                elif policy == "nice":
+                    self.assertEqual({nice for _, nice in threads.values()}, {19})
+                else:
+                    self.assertEqual(threads[trainer], (0, 0))
+
+    def serve(self, policy):
+        """Each with a state of its own, so that it has no job of another."""
+        self.state = self.folder / policy
+        self.server = self.start(self.repository, "--state", self.state, "--data-root", self.data, "--colocation",
+                                 policy)
+        return self.server
+
+
+class Pause(ColocationTest):
+    def setUp(self):
+        super().setUp()
+        models.place(self.repository, "slow", models.slow())
+
+    def serve(self, *flags):
+        self.server = self.start(self.repository, "--state", self.state, "--data-root", self.data, "--colocation",
+                                 "pause", *flags)
+
+    def request(self):
+        """A request that runs for minutes, unless its client goes."""
+        client = Connection(self.server.http_port)
+        self.addCleanup(client.close)
+        client.send(slow_body(20_000_000))
+        return client
+
+    def test_a_trainer_stands_still_while_a_request_is_under_way(self):
+        self.serve("--training-hang-secs", "1")
+        job_id, trainer = self.begin()
+        client = self.request()
+        until(lambda: stopped(trainer), "the trainer stands still")
+        state = self.state_now()
+        self.assertEqual((state["training"], state["held_for"], state["requests_under_way"]), ("held", "requests", 1))
+        step = self.show(job_id)["progress"]["step"]
+        time.sleep(2)  # Longer than a trainer may do nothing.
+        self.assertEqual(self.server.trainers(), [trainer], "it was told to wait, so it does not hang")
+        client.close()
+        self.wait_step(job_id, step + 10)
+        self.assertGreater(self.held(job_id, "requests"), 1.5)
+        self.assertEqual(self.held(job_id, "quota"), 0)
+
+    def test_a_server_that_is_told_to_stop_lets_its_trainer_write_a_checkpoint(self):
+        self.serve("--drain-secs", "1")
+        job_id, trainer = self.begin()
+        self.request()
+        until(lambda: stopped(trainer), "the trainer stands still")
+        self.server.process.terminate()
+        self.server.process.wait(60)
+        self.serve()
+        record = self.wait(job_id, "running")
+        self.assertIn("interrupted; goes on from its checkpoint", str(self.events(job_id)), record)
+
+    def test_a_trainer_that_is_killed_while_it_stands_still_is_followed_by_another(self):
+        self.serve()
+        job_id, trainer = self.begin()
+        client = self.request()
+        until(lambda: stopped(trainer), "the trainer stands still")
+        subprocess.run(["kill", "-9", str(trainer)], check=True)
+        until(lambda: self.show(job_id)["attempts"] == 2, "another trainer")
+        client.close()
+        self.wait_step(job_id, self.show(job_id)["progress"]["step"] + 5)
+
+
+class Quota(ColocationTest):
+    def setUp(self):
+        super().setUp()
+        self.limit = CpuLimit(0.8)
+        self.addCleanup(self.limit.remove)
+
+    def serve(self, *flags):
+        self.server = self.start(self.repository,
+                                 "--state",
+                                 self.state,
+                                 "--data-root",
+                                 self.data,
+                                 *flags,
+                                 within=self.limit.within)
+
+    def test_training_is_paced_by_a_cpu_limit_and_ends_as_it_would_without(self):
+        self.serve("--colocation", "none")
+        undisturbed = self.undisturbed()
+        self.server.stop()
+        self.serve()
+        submitted = self.submit(**STEADY)
+        self.wait_step(submitted["id"], 1)
+        (limit, ) = self.state_now()["cpu_limits"]
+        self.assertEqual((limit["binds"], limit["cores"], limit["period_ms"]), (True, 0.8, 100))
+        until(lambda: self.held(submitted["id"], "quota") > 0.2, "the trainer is held")
+        self.accuracy()
+        self.wait(submitted["id"], "succeeded")
+        self.assertEqual(self.result(submitted["id"]), undisturbed, "the same bits")
+
+    def test_a_limit_may_be_changed_and_lifted_while_training(self):
+        self.serve()
+        job_id, _ = self.begin()
+        until(lambda: self.held(job_id, "quota") > 0.2, "the trainer is held")
+        self.limit.set(0.5)
+        until(lambda: self.state_now()["cpu_limits"][0].get("cores") == 0.5, "the new limit is seen")
+        self.limit.set(None)
+        until(lambda: not self.state_now()["cpu_limits"][0]["binds"], "that it was lifted is seen")
+        time.sleep(0.5)  # What was held before may be counted a little later.
+        before = self.held(job_id, "quota")
+        self.wait_step(job_id, self.show(job_id)["progress"]["step"] + 20)
+        self.assertEqual(self.held(job_id, "quota"), before)
+        self.limit.set(0.8)
+        until(lambda: self.held(job_id, "quota") > before + 0.2, "the trainer is held again")
+
+    def test_a_job_is_paused_and_resumed_as_ever(self):
+        self.serve()
+        job_id, trainer = self.begin()
+        until(lambda: self.held(job_id, "quota") > 0.2, "the trainer is held")
+        self.call("POST", f"/jobs/{job_id}/pause")
+        until(lambda: self.held(job_id, "paused") > 0.2, "it waits because a person said so")
+        time.sleep(0.5)  # What was held before may be counted a little later.
+        before = self.held(job_id, "quota")
+        time.sleep(0.5)
+        self.assertFalse(stopped(trainer))
+        self.assertEqual(self.held(job_id, "quota"), before)
+        self.call("POST", f"/jobs/{job_id}/resume")
+        until(lambda: self.held(job_id, "quota") > before, "the trainer is paced again")
+        self.wait_step(job_id, self.show(job_id)["progress"]["step"] + 5)

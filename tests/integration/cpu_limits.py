@@ -1,0 +1,62 @@
+"""Control groups with a CPU limit for a server and what it starts."""
+import os
+import pathlib
+import time
+import unittest
+
+CGROUPS = pathlib.Path("/sys/fs/cgroup")
+PERIOD_US = 100_000
+
+
+def _own(controller):
+    """The folder of this process's group: of version 1 with that controller, or of version 2."""
+    for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines():
+        _, controllers, name = line.split(":", 2)
+        folder = CGROUPS / controllers / name.lstrip("/")
+        if controller in controllers.split(",") and (folder / "cgroup.procs").exists():
+            return folder, 1
+    name = next(line for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines() if line.startswith("0::"))
+    return CGROUPS / name[3:].lstrip("/"), 2
+
+
+class CpuLimit:
+    """A group below our own in which so many cores can be used. Skips the test where none can be made."""
+    def __init__(self, cores):
+        self.folders = []
+        (own, version) = _own("cpu")
+        name = f"tandem-test-{os.getpid()}-{time.monotonic_ns()}"
+        try:
+            self._make(own / name)
+            self.version = version
+            self.set(cores)
+            if version == 1 and (use := _own("cpuacct"))[0] != own:
+                self._make(use[0] / name)
+        except OSError as error:
+            self.remove()
+            raise unittest.SkipTest(f"no control group with a CPU limit can be made: {error}") from error
+
+    def _make(self, folder):
+        folder.mkdir()
+        self.folders.append(folder)
+
+    def set(self, cores):
+        """Another limit; None: no more."""
+        quota = int(cores * PERIOD_US) if cores else None
+        if self.version == 1:
+            (self.folders[0] / "cpu.cfs_quota_us").write_text(str(quota or -1))
+        else:
+            (self.folders[0] / "cpu.max").write_text(f"{quota or 'max'} {PERIOD_US}")
+
+    def within(self, command):
+        """The command, to be run in the group."""
+        enter = "".join(f"echo 0 > '{folder}/cgroup.procs' && " for folder in self.folders)
+        return ["sh", "-c", enter + 'exec "$0" "$@"', *command]
+
+    def remove(self):
+        for folder in self.folders:
+            for _ in range(1000):  # What was killed leaves a little later.
+                try:
+                    folder.rmdir()
+                    break
+                except OSError:
+                    time.sleep(0.01)
