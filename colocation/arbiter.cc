@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <numeric>
 #include <utility>
 
 #include <sys/syscall.h>
@@ -14,17 +15,30 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// While it is not known when periods begin.
+// While it is not known when periods begin it is looked for a beginning this often, for so long, while trainers run;
+// then for as long while they do not: a group that is throttled all the time shows no beginnings. One that has nothing
+// to run shows none either: after that there is a rest.
 constexpr auto kLearningLook = 500us;
-// So long is looked for a beginning while trainers run, then for as long while they do not: a group that is throttled
-// all the time shows no beginnings, and neither does one that has nothing to run.
 constexpr auto kLearningTurn = 300ms;
+constexpr auto kLearningRest = 2s;
+// So often, at least, is looked whether a limit was changed.
+constexpr auto kLongestLook = 1s;
 
 bool Signal(int pidfd, int number) {
   return ::syscall(SYS_pidfd_send_signal, pidfd, number, nullptr, 0) == 0;
 }
 
 }  // namespace
+
+void DecisionTimes::Add(std::chrono::nanoseconds time) {
+  const auto bound = std::ranges::lower_bound(kBounds, time);
+  ++counts[static_cast<std::size_t>(bound - kBounds.begin())];
+  sum += time;
+}
+
+std::uint64_t DecisionTimes::count() const {
+  return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
+}
 
 Arbiter::Arbiter(const Clock& clock, const ColocationPolicy& policy, CpuLimitMeters limits, int parallelism)
     : clock_(clock), policy_(policy), parallelism_(std::max(parallelism, 1)) {
@@ -97,17 +111,26 @@ ColocationDecision Arbiter::Decide() {
   }
   ColocationDecision decision = policy_.Decide(
       {.pending = pending_.load(std::memory_order_acquire), .parallelism = parallelism_, .quotas = views_});
-  if (!learning) {
-    learning_since_ = MonotonicTime::min();
-    // A limit may come back.
-    if (!ledgers_.empty()) decision.look_again = std::min<std::chrono::nanoseconds>(decision.look_again, 1s);
-    return decision;
+  if (!ledgers_.empty()) decision.look_again = std::min<std::chrono::nanoseconds>(decision.look_again, kLongestLook);
+  if (learning) {
+    Learn(decision);
+  } else {
+    learning_since_.reset();
   }
-  const MonotonicTime now = clock_.Now();
-  if (learning_since_ == MonotonicTime::min()) learning_since_ = now;
-  if ((now - learning_since_) / kLearningTurn % 2 == 1) decision.hold = HoldReason::kQuota;
-  decision.look_again = std::min<std::chrono::nanoseconds>(decision.look_again, kLearningLook);
   return decision;
+}
+
+void Arbiter::Learn(ColocationDecision& decision) {
+  const MonotonicTime now = clock_.Now();
+  if (!learning_since_) learning_since_ = now;
+  const auto since = (now - *learning_since_) % (2 * kLearningTurn + kLearningRest);
+  const bool rests = since >= 2 * kLearningTurn;
+  if (!rests && since >= kLearningTurn) decision.hold = HoldReason::kQuota;
+  if (!rests) decision.look_again = std::min<std::chrono::nanoseconds>(decision.look_again, kLearningLook);
+}
+
+bool Arbiter::NobodyToHold() const {
+  return std::ranges::all_of(trainers_, [](const auto& entry) { return entry.second.exempt || entry.second.lost; });
 }
 
 void Arbiter::ApplyTo(Trainer& trainer, std::optional<HoldReason> hold) {
@@ -123,15 +146,15 @@ void Arbiter::ApplyTo(Trainer& trainer, std::optional<HoldReason> hold) {
   trainer.since = now;
 }
 
-void Arbiter::Apply(std::optional<HoldReason> hold) {
+void Arbiter::Apply(std::optional<HoldReason> hold, MonotonicTime began) {
   state_.hold = hold;
-  ++state_.decisions;
   for (std::size_t i = 0; i < ledgers_.size(); ++i) {
     state_.quotas[i].limit = ledgers_[i].limit();
     state_.quotas[i].learning = ledgers_[i].learning();
     state_.quotas[i].throttled_periods = ledgers_[i].throttled();
   }
   for (auto& [id, trainer] : trainers_) ApplyTo(trainer, hold);
+  state_.decisions.Add(clock_.Now() - began);
 }
 
 void Arbiter::Run() {
@@ -140,16 +163,17 @@ void Arbiter::Run() {
     std::uint64_t seen = 0;
     {
       const MutexLock lock(mu_);
-      while (trainers_.empty() && !stopping_) {
+      while (NobodyToHold() && !stopping_) {
         state_.hold.reset();
         changed_.Wait(mu_);
       }
       if (stopping_) return;
       seen = news_;
     }
+    const MonotonicTime began = clock_.Now();
     const ColocationDecision decision = Decide();
     const MutexLock lock(mu_);
-    Apply(decision.hold);
+    Apply(decision.hold, began);
     if (news_ != seen || stopping_) continue;
     if (decision.look_again == std::chrono::nanoseconds::max()) {
       changed_.Wait(mu_);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -20,6 +21,21 @@ namespace tandem {
 
 class TrainerLease;
 
+// How long decisions took, from the first look to the last signal.
+struct DecisionTimes {
+  static constexpr std::array<std::chrono::microseconds, 10> kBounds = {
+      std::chrono::microseconds(1),   std::chrono::microseconds(2),   std::chrono::microseconds(5),
+      std::chrono::microseconds(10),  std::chrono::microseconds(20),  std::chrono::microseconds(50),
+      std::chrono::microseconds(100), std::chrono::microseconds(200), std::chrono::microseconds(500),
+      std::chrono::microseconds(1000)};
+
+  std::array<std::uint64_t, kBounds.size() + 1> counts{};  // Up to each bound and above the one before; the rest.
+  std::chrono::nanoseconds sum{0};
+
+  void Add(std::chrono::nanoseconds time);
+  [[nodiscard]] std::uint64_t count() const;
+};
+
 // What the arbiter knows and does, for people.
 struct ArbiterState {
   struct Quota {
@@ -33,18 +49,18 @@ struct ArbiterState {
   std::int64_t pending = 0;
   std::size_t trainers = 0;
   std::optional<HoldReason> hold;  // As last decided.
-  std::uint64_t decisions = 0;
+  DecisionTimes decisions;
   std::vector<Quota> quotas;
 };
 
 // Applies a policy: watches what it depends on, asks it, and stops trainers or lets them on. A trainer is stopped as a
 // whole and at once, wherever it is, by signal: so it can neither leave some of its threads behind nor be in the way of
-// a request for the rest of an operator. Thread-safe. Its thread sleeps when there is no trainer, and when the policy
-// needs to look at nothing.
+// a request for the rest of an operator. Thread-safe. Its thread sleeps when there is nobody to stop, and when the
+// policy needs to look at nothing.
 class Arbiter {
  public:
-  // The policy and the clock are borrowed and outlive it; all leases end before it. `parallelism` is how many threads of
-  // the server and its trainers can run at once.
+  // The policy and the clock are borrowed and outlive it; all leases end before it. `parallelism` is how many threads
+  // of the server and its trainers can run at once.
   Arbiter(const Clock& clock, const ColocationPolicy& policy, CpuLimitMeters limits, int parallelism);
   ~Arbiter();
   Arbiter(const Arbiter&) = delete;
@@ -75,7 +91,11 @@ class Arbiter {
 
   void Run();
   [[nodiscard]] ColocationDecision Decide();
-  void Apply(std::optional<HoldReason> hold) REQUIRES(mu_);
+  // What to do while it is not known when periods begin.
+  void Learn(ColocationDecision& decision);
+  [[nodiscard]] bool NobodyToHold() const REQUIRES(mu_);
+  // What was decided from a look that began at that time.
+  void Apply(std::optional<HoldReason> hold, MonotonicTime began) REQUIRES(mu_);
   void ApplyTo(Trainer& trainer, std::optional<HoldReason> hold) REQUIRES(mu_);
   void Wake() EXCLUDES(mu_);
 
@@ -89,7 +109,7 @@ class Arbiter {
   // Arbiter thread only.
   std::deque<QuotaLedger> ledgers_;
   std::vector<QuotaView> views_;
-  MonotonicTime learning_since_ = MonotonicTime::min();
+  std::optional<MonotonicTime> learning_since_;
 
   mutable Mutex mu_;
   CondVar changed_;

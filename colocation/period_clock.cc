@@ -26,11 +26,9 @@ void PeriodClock::Learn(Span span) {
 
 bool PeriodClock::Fits(Span between, std::uint64_t counted) const {
   // Fewer may be counted, when there was nothing to run; more may not.
-  std::uint64_t most = 0;
-  for (Span span = Later(*beginning_, between.from); span.from < between.to && most < counted; ++most) {
-    span = {.from = span.from + period_, .to = span.to + period_};
-  }
-  return counted <= most;
+  const Span first = Later(*beginning_, between.from);
+  if (first.from >= between.to) return counted == 0;
+  return counted <= static_cast<std::uint64_t>((between.to - first.from) / period_) + 1;
 }
 
 void PeriodClock::Look(MonotonicTime before, MonotonicTime after, std::uint64_t periods) {

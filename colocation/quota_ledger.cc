@@ -10,15 +10,16 @@ constexpr std::chrono::seconds kLimitStands{1};
 }  // namespace
 
 void QuotaLedger::ReadLimit(MonotonicTime now) {
-  if (limit_read_ != MonotonicTime::min() && now - limit_read_ < kLimitStands) return;
+  if (limit_read_ && now - *limit_read_ < kLimitStands) return;
   limit_read_ = now;
   std::optional<CpuLimit> limit;
-  if (auto read = meter_->Limit(); read && read->quota < parallelism_ * read->period) limit = *read;
+  const auto read = meter_->Limit();
+  if (read && read->quota < parallelism_ * read->period && read->period >= kShortestPeriod) limit = *read;
   if (limit == limit_) return;
   if (!limit || !limit_ || limit->period != limit_->period) {
     period_clock_.reset();
     if (limit) period_clock_.emplace(limit->period);
-    period_ends_ = MonotonicTime::min();
+    period_ends_.reset();
   }
   limit_ = limit;
 }
@@ -34,11 +35,11 @@ void QuotaLedger::Look() {
   throttled_ = use->throttled;
   period_clock_->Look(before, now, use->periods);
   if (!period_clock_->known()) {
-    period_ends_ = MonotonicTime::min();
+    period_ends_.reset();
     return;
   }
   const MonotonicTime ends = period_clock_->NextAfter(now + kLead) - kLead;
-  if (ends - period_ends_ > limit_->period / 2) {
+  if (!period_ends_ || ends - *period_ends_ > limit_->period / 2) {
     // What may have been used since it began, unseen by us, counts.
     const std::chrono::nanoseconds late = std::max(std::chrono::nanoseconds(0), now - (ends - limit_->period));
     used_before_ = use->used - parallelism_ * late;

@@ -20,6 +20,9 @@ class QuotaLedger {
   // Periods are taken to begin so much before they do, so that training stops in time.
   static constexpr std::chrono::microseconds kLead{300};
 
+  // Limits of shorter periods are left alone: nobody is throttled for longer than that.
+  static constexpr std::chrono::milliseconds kShortestPeriod{10};
+
   // `parallelism` is how many threads can use the time at once.
   QuotaLedger(std::unique_ptr<CpuLimitMeter> meter, const Clock& clock, int parallelism)
       : meter_(std::move(meter)), clock_(clock), parallelism_(parallelism) {}
@@ -45,10 +48,10 @@ class QuotaLedger {
   const Clock& clock_;
   const int parallelism_;
 
-  std::optional<CpuLimit> limit_;  // Nullopt: there is none, or it cannot bind.
-  MonotonicTime limit_read_ = MonotonicTime::min();
+  std::optional<CpuLimit> limit_;  // Nullopt: there is none, or it does not bind.
+  std::optional<MonotonicTime> limit_read_;
   std::optional<PeriodClock> period_clock_;
-  MonotonicTime period_ends_ = MonotonicTime::min();
+  std::optional<MonotonicTime> period_ends_;
   std::chrono::nanoseconds used_before_{0};  // Before the period began, or less.
   std::optional<QuotaView> view_;
   std::uint64_t throttled_ = 0;

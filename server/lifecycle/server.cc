@@ -31,6 +31,7 @@
 #include "server/lifecycle/part_settings.h"
 #include "server/lifecycle/training_wiring.h"
 #include "server/log/log.h"
+#include "server/metrics/colocation_collector.h"
 #include "server/metrics/model_collector.h"
 #include "server/metrics/process_usage.h"
 #include "server/metrics/request_metrics.h"
@@ -203,6 +204,7 @@ std::string Server::Parts::MetricsText() {
   if (training) {
     for (auto& family : TrainingFamilies(training->Totals())) families.push_back(std::move(family));
   }
+  for (auto& family : ColocationFamilies(colocation->arbiter->State())) families.push_back(std::move(family));
   for (auto& family : collector->Collect()) families.push_back(std::move(family));
   return prometheus::TextSerializer().Serialize(families);
 }

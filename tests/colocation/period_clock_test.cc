@@ -58,6 +58,14 @@ TEST(PeriodClock, ForgetsWhenPeriodsBeginElsewhere) {
   EXPECT_FALSE(clock.known()) << "one was counted where none begins";
 }
 
+TEST(PeriodClock, ForgetsAtACountThatCannotBe) {
+  PeriodClock clock(kPeriod);
+  LookAt(clock, 1037ms);
+  LookAt(clock, 1038ms);
+  clock.Look(MonotonicTime(1050ms), MonotonicTime(1050ms), ~std::uint64_t{0});
+  EXPECT_FALSE(clock.known());
+}
+
 TEST(PeriodClock, StaysSureWhileNothingIsCounted) {
   PeriodClock clock(kPeriod);
   LookAt(clock, 1037ms);

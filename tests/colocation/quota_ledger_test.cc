@@ -183,6 +183,14 @@ TEST(QuotaLedger, TellsNothingWhileNothingBinds) {
   EXPECT_FALSE(machine.ledger().learning());
 }
 
+TEST(QuotaLedger, LeavesLimitsOfVeryShortPeriodsAlone) {
+  Machine machine;
+  machine.group.limit = {.quota = 1ms, .period = 2ms};
+  machine.Run(1s, {}, Machine::Training::kPaced);
+  EXPECT_FALSE(machine.ledger().view());
+  EXPECT_FALSE(machine.ledger().learning());
+}
+
 TEST(QuotaLedger, FollowsALimitThatIsChangedLiftedAndSetAgain) {
   Machine machine;
   machine.Run(1s, {}, Machine::Training::kPaced);

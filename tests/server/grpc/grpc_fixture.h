@@ -18,6 +18,7 @@
 #include "api/wire/proto/inference.grpc.pb.h"
 #include "colocation/admission.h"
 #include "colocation/dispatcher.h"
+#include "colocation/policies/none.h"
 #include "server/grpc/grpc_server.h"
 #include "server/infer/inference_service.h"
 #include "server/metrics/request_metrics.h"
@@ -114,7 +115,7 @@ class GrpcFixture : public ::testing::Test {
         [this](std::string_view model, std::string_view version) { return repository_->Find(model, version); },
         std::nullopt);
     core_.emplace(ServerCore{RealClock::Instance(), info_, *repository_, *inference_, regions_, log_settings_,
-                             trace_settings_, bulk_, accepting_});
+                             trace_settings_, bulk_, accepting_, false, arbiter_});
     Serve({.port = 0});
   }
 
@@ -198,6 +199,8 @@ class GrpcFixture : public ::testing::Test {
   prometheus::Registry registry_;
   RequestMetrics metrics_{registry_};
   BoundedQueueAdmission admission_;
+  const NonePolicy colocation_;
+  const Arbiter arbiter_{RealClock::Instance(), colocation_, {}, 1};
   ServerInfo info_{.version = "9.9"};
   LogSettings log_settings_{[](const LogSettings::Values&) {}};
   TraceSettings trace_settings_;

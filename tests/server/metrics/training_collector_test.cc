@@ -22,7 +22,7 @@ TEST(TrainingCollector, ShowsJobsUnderTheirNumbers) {
                                             .attempts = 3,
                                             .retries = 2,
                                             .checkpoints = 4,
-                                            .held = {{jobs::HoldReason::kPaused, 1500ms}},
+                                            .held = {{HoldReason::kPaused, 1500ms}},
                                             .loss = 0.25},
                                            {.job = 8, .attempts = 1}},
                                   .publishes = {{jobs::PublishResult::kPublished, 2}}});
