@@ -30,6 +30,8 @@ using namespace std::chrono_literals;
 
 constexpr auto kPatience = 60s;
 constexpr auto kPoll = 20ms;
+// What trains alone to compare with.
+const std::string kSimple = "idle";
 constexpr std::int64_t kManySteps = 1'000'000'000;
 
 struct Spec {
@@ -221,7 +223,7 @@ Result<SeriesMap> BesideTraining::Run(BenchContext& context, const std::set<std:
     TANDEM_ASSIGN(servers[policy], TrainingServer::Start(context, spec_, inputs, policy));
   }
   const TrainingServer& first = *servers[spec_.policies.front()];
-  const TrainingServer& last = *servers[spec_.policies.back()];
+  const TrainingServer& simple = *servers[kSimple];
   TANDEM_ASSIGN(const double each, first.CpuPerRequest());
   const double rate = spec_.load * (spec_.quota > 0 ? spec_.quota : context.threads) / each;
   context.say(Format("{}: {:.1f} requests/s", what, rate));
@@ -229,7 +231,7 @@ Result<SeriesMap> BesideTraining::Run(BenchContext& context, const std::set<std:
   std::map<std::string, int> rounds;  // That a side has behind it.
   std::vector<Side> sides = {
       {.name = "alone", .sample = [&] { return first.Serve(rate, rounds["alone"]++, false); }},
-      {.name = "training", .sample = [&] { return last.Train(); }},
+      {.name = "training", .sample = [&] { return simple.Train(); }},
   };
   for (const std::string& policy : spec_.policies) {
     const TrainingServer& server = *servers[policy];
@@ -255,7 +257,7 @@ Result<std::unique_ptr<Measurement>> ParseBesideTraining(JsonFields& fields, con
   TANDEM_ASSIGN(spec.quota, fields.Number("quota", 0, 1024));
   TANDEM_ASSIGN(spec.policies, fields.Texts("policies"));
   const std::string at = fields.At("policies");
-  if (spec.policies.empty()) return Invalid("{}: must name a policy", at);
+  if (!std::ranges::contains(spec.policies, kSimple)) return Invalid("{}: must hold '{}'", at, kSimple);
   for (const std::string& policy : spec.policies) {
     if (const auto known = MakeColocationPolicy(policy); !known) return Invalid("{}: {}", at, known.error().message);
     if (std::ranges::count(spec.policies, policy) > 1) return Invalid("{}: '{}' is there twice", at, policy);

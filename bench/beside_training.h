@@ -15,7 +15,7 @@ namespace tandem::bench {
 // Series:
 //   alone.p50, alone.p99   seconds of an answer when nothing is trained
 //   alone.load             the share that requests took
-//   training.rate          steps a second when nobody asks, by the policy that stands last in "policies"
+//   training.rate          steps a second when nobody asks, by the policy "idle", which must be one of them
 //   training.left          of that, what the requests leave: rate × (1 − load)
 //   POLICY.p50, POLICY.p99, POLICY.rate                                            of both at once
 //   POLICY.throttled       share of the periods whose quota was used up; 0 without a quota

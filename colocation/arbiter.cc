@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <ctime>
 #include <numeric>
 #include <utility>
 
@@ -15,14 +16,22 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// While it is not known when periods begin it is looked for a beginning this often, for so long, while trainers run;
-// then for as long while they do not: a group that is throttled all the time shows no beginnings. One that has nothing
-// to run shows none either: after that there is a rest.
+// While it is not known when periods begin it is looked for a beginning this often, for so long, while trainers stand
+// still: a group that is throttled all the time shows no beginnings. Then for as long while they run: one that has
+// nothing to run shows none either. Then there is a rest.
 constexpr auto kLearningLook = 500us;
 constexpr auto kLearningTurn = 300ms;
 constexpr auto kLearningRest = 2s;
+// Until whoever was stopped has left its core.
+constexpr auto kSettling = 500us;
 // So often, at least, is looked whether a limit was changed.
 constexpr auto kLongestLook = 1s;
+
+std::chrono::nanoseconds ThisProcess() {
+  timespec used{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
+}
 
 bool Signal(int pidfd, int number) {
   return ::syscall(SYS_pidfd_send_signal, pidfd, number, nullptr, 0) == 0;
@@ -40,19 +49,19 @@ std::uint64_t DecisionTimes::count() const {
   return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
 }
 
-Arbiter::Arbiter(const Clock& clock, const ColocationPolicy& policy, CpuLimitMeters limits, int parallelism)
-    : clock_(clock), policy_(policy), parallelism_(std::max(parallelism, 1)) {
+Arbiter::Arbiter(const Clock& clock, const ColocationPolicy& policy, CpuLimitMeters limits, ArbitratedMachine machine)
+    : clock_(clock), policy_(policy), machine_(machine) {
   if (policy_.heeds_quotas()) {
-    for (auto& meter : limits.meters) ledgers_.emplace_back(std::move(meter), clock_, parallelism_);
+    for (auto& meter : limits.meters) ledgers_.emplace_back(std::move(meter), clock_, machine_.all_cores, ThisProcess);
   }
   {
     const MutexLock lock(mu_);
     state_.policy = policy_.name();
-    state_.parallelism = parallelism_;
     for (QuotaLedger& ledger : ledgers_) {
       ledger.Look();
-      state_.quotas.push_back({.group = ledger.name(), .limit = ledger.limit()});
+      state_.quotas.push_back({.group = ledger.name()});
     }
+    ReadLedgers();
   }
   if (!ledgers_.empty() || policy_.heeds_requests()) thread_ = std::thread([this] { Run(); });
 }
@@ -66,12 +75,12 @@ Arbiter::~Arbiter() {
   if (thread_.joinable()) thread_.join();
 }
 
-std::unique_ptr<TrainerLease> Arbiter::Admit(int pidfd) {
+std::unique_ptr<TrainerLease> Arbiter::Admit(int pidfd, int threads) {
   std::uint64_t id = 0;
   {
     const MutexLock lock(mu_);
     id = next_trainer_++;
-    trainers_[id].pidfd = pidfd;
+    trainers_[id] = {.pidfd = pidfd, .threads = threads};
   }
   Wake();
   return std::unique_ptr<TrainerLease>(new TrainerLease(*this, id));
@@ -98,20 +107,30 @@ ArbiterState Arbiter::State() const {
   ArbiterState state = state_;
   state.pending = pending_.load(std::memory_order_relaxed);
   state.trainers = trainers_.size();
+  state.parallelism = Parallelism();
   return state;
 }
 
-ColocationDecision Arbiter::Decide() {
+int Arbiter::Parallelism() const {
+  int threads = machine_.server_threads;
+  for (const auto& [id, trainer] : trainers_) threads = std::min(machine_.cores, threads + trainer.threads);
+  return std::clamp(threads, 1, std::max(machine_.cores, 1));
+}
+
+ColocationDecision Arbiter::Decide(ColocationSnapshot seen) {
   bool learning = false;
+  bool fresh = false;
   views_.clear();
   for (QuotaLedger& ledger : ledgers_) {
     ledger.Look();
     learning |= ledger.learning();
+    fresh |= ledger.fresh();
     if (ledger.view()) views_.push_back(*ledger.view());
   }
-  ColocationDecision decision = policy_.Decide(
-      {.pending = pending_.load(std::memory_order_acquire), .parallelism = parallelism_, .quotas = views_});
+  seen.quotas = views_;
+  ColocationDecision decision = policy_.Decide(seen);
   if (!ledgers_.empty()) decision.look_again = std::min<std::chrono::nanoseconds>(decision.look_again, kLongestLook);
+  if (fresh) decision.look_again = std::min<std::chrono::nanoseconds>(decision.look_again, kSettling);
   if (learning) {
     Learn(decision);
   } else {
@@ -125,7 +144,7 @@ void Arbiter::Learn(ColocationDecision& decision) {
   if (!learning_since_) learning_since_ = now;
   const auto since = (now - *learning_since_) % (2 * kLearningTurn + kLearningRest);
   const bool rests = since >= 2 * kLearningTurn;
-  if (!rests && since >= kLearningTurn) decision.hold = HoldReason::kQuota;
+  if (since < kLearningTurn) decision.hold = HoldReason::kQuota;
   if (!rests) decision.look_again = std::min<std::chrono::nanoseconds>(decision.look_again, kLearningLook);
 }
 
@@ -146,13 +165,17 @@ void Arbiter::ApplyTo(Trainer& trainer, std::optional<HoldReason> hold) {
   trainer.since = now;
 }
 
-void Arbiter::Apply(std::optional<HoldReason> hold, MonotonicTime began) {
-  state_.hold = hold;
+void Arbiter::ReadLedgers() {
   for (std::size_t i = 0; i < ledgers_.size(); ++i) {
     state_.quotas[i].limit = ledgers_[i].limit();
     state_.quotas[i].learning = ledgers_[i].learning();
     state_.quotas[i].throttled_periods = ledgers_[i].throttled();
   }
+}
+
+void Arbiter::Apply(std::optional<HoldReason> hold, MonotonicTime began) {
+  state_.hold = hold;
+  ReadLedgers();
   for (auto& [id, trainer] : trainers_) ApplyTo(trainer, hold);
   state_.decisions.Add(clock_.Now() - began);
 }
@@ -160,7 +183,8 @@ void Arbiter::Apply(std::optional<HoldReason> hold, MonotonicTime began) {
 void Arbiter::Run() {
   NameThread("arbiter");
   while (true) {
-    std::uint64_t seen = 0;
+    std::uint64_t heard = 0;
+    ColocationSnapshot seen;
     {
       const MutexLock lock(mu_);
       while (NobodyToHold() && !stopping_) {
@@ -168,13 +192,16 @@ void Arbiter::Run() {
         changed_.Wait(mu_);
       }
       if (stopping_) return;
-      seen = news_;
+      heard = news_;
+      seen.held = state_.hold.has_value();
+      seen.parallelism = Parallelism();
     }
+    seen.pending = pending_.load(std::memory_order_acquire);
     const MonotonicTime began = clock_.Now();
-    const ColocationDecision decision = Decide();
+    const ColocationDecision decision = Decide(seen);
     const MutexLock lock(mu_);
     Apply(decision.hold, began);
-    if (news_ != seen || stopping_) continue;
+    if (news_ != heard || stopping_) continue;
     if (decision.look_again == std::chrono::nanoseconds::max()) {
       changed_.Wait(mu_);
     } else if (decision.look_again > 0ns) {
@@ -203,6 +230,11 @@ void TrainerLease::SetExempt(bool exempt) {
 bool TrainerLease::held() const {
   const MutexLock lock(arbiter_.mu_);
   return arbiter_.trainers_.at(id_).held.has_value();
+}
+
+bool TrainerLease::lost() const {
+  const MutexLock lock(arbiter_.mu_);
+  return arbiter_.trainers_.at(id_).lost;
 }
 
 std::map<HoldReason, std::chrono::nanoseconds> TrainerLease::HeldTimes() const {

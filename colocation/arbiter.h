@@ -40,17 +40,23 @@ struct DecisionTimes {
 struct ArbiterState {
   struct Quota {
     std::string group;
-    std::optional<CpuLimit> limit;  // Nullopt: it has been lifted, or cannot bind.
-    bool learning = false;
+    std::optional<CpuLimit> limit;  // Nullopt: there is none, or it does not bind.
+    bool learning = false;          // When its periods begin is not known yet.
     std::uint64_t throttled_periods = 0;
   };
   std::string policy;
-  int parallelism = 1;
+  int parallelism = 1;  // Threads of the server and its trainers that can run at once.
   std::int64_t pending = 0;
   std::size_t trainers = 0;
   std::optional<HoldReason> hold;  // As last decided.
   DecisionTimes decisions;
-  std::vector<Quota> quotas;
+  std::vector<Quota> quotas;  // Of every group that has a limit or may get one, as of the last look.
+};
+
+struct ArbitratedMachine {
+  int cores = 1;           // That the server and its trainers may use.
+  int all_cores = 1;       // That there are: others in their control groups may use those.
+  int server_threads = 1;  // Of the server that can compute at once.
 };
 
 // Applies a policy: watches what it depends on, asks it, and stops trainers or lets them on. A trainer is stopped as a
@@ -59,17 +65,17 @@ struct ArbiterState {
 // policy needs to look at nothing.
 class Arbiter {
  public:
-  // The policy and the clock are borrowed and outlive it; all leases end before it. `parallelism` is how many threads
-  // of the server and its trainers can run at once.
-  Arbiter(const Clock& clock, const ColocationPolicy& policy, CpuLimitMeters limits, int parallelism);
+  // The policy and the clock are borrowed and outlive it; all leases end before it.
+  Arbiter(const Clock& clock, const ColocationPolicy& policy, CpuLimitMeters limits, ArbitratedMachine machine);
   ~Arbiter();
   Arbiter(const Arbiter&) = delete;
   Arbiter& operator=(const Arbiter&) = delete;
 
   [[nodiscard]] const ColocationPolicy& policy() const { return policy_; }
 
-  // Takes a trainer under its rule for as long as the lease lasts. `pidfd` is a descriptor of its process, borrowed.
-  [[nodiscard]] std::unique_ptr<TrainerLease> Admit(int pidfd) EXCLUDES(mu_);
+  // Takes a trainer of so many threads under its rule for as long as the lease lasts. `pidfd` is a descriptor of its
+  // process, borrowed.
+  [[nodiscard]] std::unique_ptr<TrainerLease> Admit(int pidfd, int threads) EXCLUDES(mu_);
 
   // A request was let in, or answered.
   void RequestBegan() EXCLUDES(mu_);
@@ -82,28 +88,33 @@ class Arbiter {
 
   struct Trainer {
     int pidfd = -1;
+    int threads = 1;
     bool exempt = false;
     bool lost = false;  // It cannot be signalled: its process has gone, or this is forbidden.
     std::optional<HoldReason> held;
-    MonotonicTime since{};
+    MonotonicTime since;
     std::map<HoldReason, std::chrono::nanoseconds> total;
   };
 
   void Run();
-  [[nodiscard]] ColocationDecision Decide();
+  // `seen` without its quotas.
+  [[nodiscard]] ColocationDecision Decide(ColocationSnapshot seen);
   // What to do while it is not known when periods begin.
   void Learn(ColocationDecision& decision);
   [[nodiscard]] bool NobodyToHold() const REQUIRES(mu_);
   // What was decided from a look that began at that time.
   void Apply(std::optional<HoldReason> hold, MonotonicTime began) REQUIRES(mu_);
+  [[nodiscard]] int Parallelism() const REQUIRES(mu_);
+  void ReadLedgers() REQUIRES(mu_);
   void ApplyTo(Trainer& trainer, std::optional<HoldReason> hold) REQUIRES(mu_);
   void Wake() EXCLUDES(mu_);
 
   // Constant after construction.
   const Clock& clock_;
   const ColocationPolicy& policy_;
-  const int parallelism_;
+  const ArbitratedMachine machine_;
 
+  // Changed by whoever brings requests.
   std::atomic<std::int64_t> pending_{0};
 
   // Arbiter thread only.
@@ -132,6 +143,8 @@ class TrainerLease {
   // One that is exempt is let on and not stopped again, until it is exempt no longer.
   void SetExempt(bool exempt);
   [[nodiscard]] bool held() const;
+  // It cannot be stopped: its process has gone, or may not be signalled.
+  [[nodiscard]] bool lost() const;
   // How long it was stopped so far, by reason.
   [[nodiscard]] std::map<HoldReason, std::chrono::nanoseconds> HeldTimes() const;
 

@@ -52,7 +52,7 @@ class Dispatcher {
   struct Step {
     std::vector<Entry> batch;
     std::chrono::nanoseconds wait = std::chrono::nanoseconds::max();
-    MonotonicTime ends{};  // When the run is expected to.
+    MonotonicTime ends;  // When the run is expected to.
   };
 
   void Work(std::size_t worker);

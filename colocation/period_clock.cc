@@ -40,7 +40,7 @@ void PeriodClock::Look(MonotonicTime before, MonotonicTime after, std::uint64_t 
     beginning_.reset();
     return;
   }
-  const Span between{.from = last->at, .to = after};
+  const Span between{.from = last->at - kLate, .to = after};
   const std::uint64_t counted = periods - last->periods;
   if (beginning_ && !Fits(between, counted)) beginning_.reset();
   if (counted == 1 && between.to - between.from < period_) {

@@ -16,6 +16,8 @@ class PeriodClock {
  public:
   // Beginnings are known when they are known to this.
   static constexpr std::chrono::microseconds kPrecision{2'000};
+  // So much later than it begins may a period be counted.
+  static constexpr std::chrono::microseconds kLate{300};
 
   explicit PeriodClock(std::chrono::nanoseconds period) : period_(period) {}
 

@@ -15,13 +15,15 @@ namespace tandem {
 
 // What is left of a CPU limit (profiler/cpu_limits.h) in the period that runs.
 struct QuotaView {
-  std::chrono::nanoseconds left{0};          // CPU time, over all cores; never more than there is.
+  std::chrono::nanoseconds quota{0};         // Of the whole period.
+  std::chrono::nanoseconds left{0};          // CPU time, over all cores; about, and rather less than there is.
   std::chrono::nanoseconds until_refill{0};  // Until the next period begins, or a little before that.
 };
 
 // All that a decision about training may depend on.
 struct ColocationSnapshot {
   std::int64_t pending = 0;           // Requests that were let in and are not answered yet.
+  bool held = false;                  // Trainers are held just now.
   int parallelism = 1;                // Threads of server and trainers that can run at once.
   std::span<const QuotaView> quotas;  // Of every limit that is known well enough.
 };

@@ -14,7 +14,7 @@ void QuotaLedger::ReadLimit(MonotonicTime now) {
   limit_read_ = now;
   std::optional<CpuLimit> limit;
   const auto read = meter_->Limit();
-  if (read && read->quota < parallelism_ * read->period && read->period >= kShortestPeriod) limit = *read;
+  if (read && read->quota < cores_ * read->period && read->period >= kShortestPeriod) limit = *read;
   if (limit == limit_) return;
   if (!limit || !limit_ || limit->period != limit_->period) {
     period_clock_.reset();
@@ -28,6 +28,7 @@ void QuotaLedger::Look() {
   const MonotonicTime before = clock_.Now();
   ReadLimit(before);
   view_.reset();
+  fresh_ = false;
   if (!limit_) return;
   const auto use = meter_->Use();
   if (!use) return;
@@ -38,14 +39,17 @@ void QuotaLedger::Look() {
     period_ends_.reset();
     return;
   }
-  const MonotonicTime ends = period_clock_->NextAfter(now + kLead) - kLead;
-  if (!period_ends_ || ends - *period_ends_ > limit_->period / 2) {
-    // What may have been used since it began, unseen by us, counts.
-    const std::chrono::nanoseconds late = std::max(std::chrono::nanoseconds(0), now - (ends - limit_->period));
-    used_before_ = use->used - parallelism_ * late;
-  }
+  const MonotonicTime begins = period_clock_->NextAfter(now + kLead) - limit_->period;
+  const MonotonicTime ends = begins + limit_->period - kLead;
+  // What may have been used since it began, unseen by us, counts.
+  const std::chrono::nanoseconds late = std::max(std::chrono::nanoseconds(0), now - begins);
+  const std::chrono::nanoseconds served = server_use_();
+  fresh_ = !period_ends_ || ends - *period_ends_ > limit_->period / 2;
+  used_before_ = std::max(fresh_ ? std::chrono::nanoseconds::min() : used_before_, use->used - cores_ * late);
+  served_before_ = std::max(fresh_ ? std::chrono::nanoseconds::min() : served_before_, served - cores_ * late);
+  const std::chrono::nanoseconds used = std::max(use->used - used_before_, served - served_before_);
   period_ends_ = ends;
-  view_ = QuotaView{.left = limit_->quota - (use->used - used_before_), .until_refill = ends - now};
+  view_ = QuotaView{.quota = limit_->quota, .left = limit_->quota - used, .until_refill = ends - now};
 }
 
 }  // namespace tandem

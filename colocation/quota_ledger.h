@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,15 +24,21 @@ class QuotaLedger {
   // Limits of shorter periods are left alone: nobody is throttled for longer than that.
   static constexpr std::chrono::milliseconds kShortestPeriod{10};
 
-  // `parallelism` is how many threads can use the time at once.
-  QuotaLedger(std::unique_ptr<CpuLimitMeter> meter, const Clock& clock, int parallelism)
-      : meter_(std::move(meter)), clock_(clock), parallelism_(parallelism) {}
+  // CPU time of the server. The group's own count lags behind by what its threads have used since the last tick.
+  using ServerUse = std::function<std::chrono::nanoseconds()>;
+
+  // `cores` is how many can use the time at once, whoever uses it. Borrows the clock.
+  QuotaLedger(std::unique_ptr<CpuLimitMeter> meter, const Clock& clock, int cores, ServerUse server_use)
+      : meter_(std::move(meter)), clock_(clock), cores_(cores), server_use_(std::move(server_use)) {}
 
   // Reads what was used.
   void Look();
 
   // As of the last look; nullopt while nothing binds, or nothing is known.
   [[nodiscard]] const std::optional<QuotaView>& view() const { return view_; }
+  // A period has just begun: what was used before it is known better in a moment, when whoever was stopped then has
+  // left its core and is counted.
+  [[nodiscard]] bool fresh() const { return fresh_; }
   // The limit can bind, but when its periods begin is not known: look often.
   [[nodiscard]] bool learning() const { return limit_ && !period_clock_->known(); }
 
@@ -46,13 +53,17 @@ class QuotaLedger {
   // Constant after construction.
   const std::unique_ptr<CpuLimitMeter> meter_;
   const Clock& clock_;
-  const int parallelism_;
+  const int cores_;
+  const ServerUse server_use_;
 
   std::optional<CpuLimit> limit_;  // Nullopt: there is none, or it does not bind.
   std::optional<MonotonicTime> limit_read_;
   std::optional<PeriodClock> period_clock_;
   std::optional<MonotonicTime> period_ends_;
-  std::chrono::nanoseconds used_before_{0};  // Before the period began, or less.
+  // Before the period began, or less: by all in the group, and by the server.
+  std::chrono::nanoseconds used_before_{0};
+  std::chrono::nanoseconds served_before_{0};
+  bool fresh_ = false;
   std::optional<QuotaView> view_;
   std::uint64_t throttled_ = 0;
 };

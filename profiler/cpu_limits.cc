@@ -147,7 +147,7 @@ Result<CpuLimit> ReadCpuLimit(const ControlGroup& group) {
     if (!(in >> quota >> period)) quota = 0;
   }
   // "max", or less than nothing, stands for none.
-  if (!(quota > 0 && quota < kMostMicroseconds && period > 0 && period < kMostMicroseconds)) {
+  if (!(quota >= 1 && quota < kMostMicroseconds && period >= 1 && period < kMostMicroseconds)) {
     return Fail(ErrorCode::kNotFound, "'{}' has no CPU limit", group.folder.string());
   }
   return CpuLimit{.quota = microseconds(std::llround(quota)), .period = microseconds(std::llround(period))};
@@ -158,11 +158,12 @@ CpuLimitMeters OpenCpuLimits(const fs::path& root) {
   std::set<fs::path> seen;  // A hierarchy may be there by two names.
   for (const ControlGroup& group : ControlGroups("cpu", root)) {
     std::error_code ec;
-    if (!ReadCpuLimit(group) || !seen.insert(fs::weakly_canonical(group.folder, ec)).second) continue;
+    const fs::path folder = fs::canonical(group.folder, ec);
+    if (ec || !seen.insert(folder).second) continue;
     auto meter = OpenMeter(group, root);
     if (meter && (*meter)->Use()) {
       all.meters.push_back(*std::move(meter));
-    } else {
+    } else if (ReadCpuLimit(group)) {
       all.unread.push_back(group.folder.string());
     }
   }

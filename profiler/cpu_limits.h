@@ -31,7 +31,7 @@ struct CpuUse {
   std::uint64_t throttled = 0;  // Of them, those in which its time was used up.
 };
 
-// A control group whose CPU time is limited. Used by one thread.
+// A control group whose CPU time is limited, or can be. Used by one thread.
 class CpuLimitMeter {
  public:
   virtual ~CpuLimitMeter() = default;
@@ -42,8 +42,8 @@ class CpuLimitMeter {
   [[nodiscard]] virtual Result<CpuUse> Use() = 0;
 };
 
-// The groups that bound this process's CPU time, by cfs_quota (version 1 of control groups) or cpu.max (version 2):
-// those whose limit can bind and whose use can be read. What is in `unread` are limits whose use cannot.
+// The groups that bound this process's CPU time, or may come to: by cfs_quota (version 1 of control groups) or cpu.max
+// (version 2). Those whose use cannot be read have no meter; of them, `unread` names those that have a limit.
 struct CpuLimitMeters {
   std::vector<std::unique_ptr<CpuLimitMeter>> meters;
   std::vector<std::string> unread;

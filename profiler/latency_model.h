@@ -17,7 +17,7 @@ struct RunPrediction {
   std::chrono::nanoseconds high{0};     // One in twenty takes longer. Never less than typical.
   // When a run of that size last ended; the clock's beginning when there was none, and this is a guess from other
   // sizes.
-  MonotonicTime learnt{};
+  MonotonicTime learnt;
 
   [[nodiscard]] bool guessed() const { return learnt == MonotonicTime{}; }
 };

@@ -36,7 +36,7 @@ class Turns {
 
   const int fd_;
   bool begun_ = false;
-  MonotonicTime began_{};
+  MonotonicTime began_;
   std::optional<MonotonicTime> last_op_;
   std::chrono::duration<double> length_{0};
   std::int64_t most_steps_ = 0;

@@ -11,10 +11,13 @@ namespace tandem {
 // moment every bit is there for requests; after it nothing is lost, because what is left at the end of a period is.
 class TandemPolicy final : public ColocationPolicy {
  public:
-  // Use is counted when a thread leaves its core, or a timer ticks: by so much may it be more, for each core.
+  // Use is counted when a thread leaves its core, or a timer ticks. So much more for each thread, but never more than
+  // an eighth of the quota, must be left when training begins.
   static constexpr std::chrono::microseconds kUncounted{1'000};
-  // So often is looked again, at most, while requests use the time that training waits for.
+  // How often is looked again, at most: while requests use the time that training waits for, and while training runs,
+  // in case that more was used than could be seen.
   static constexpr std::chrono::microseconds kShortestLook{1'000};
+  static constexpr std::chrono::microseconds kRunningLook{4'000};
 
   [[nodiscard]] std::string_view name() const override { return "tandem"; }
   [[nodiscard]] TrainerClass trainer_class() const override { return TrainerClass::kIdle; }

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <utility>
 
 #include <sys/stat.h>
 
@@ -36,6 +37,7 @@ Result<std::unique_ptr<ContainedTrainer>> ContainedTrainer::Start(TrainerRun run
   run.threads = run.job.threads > 0 ? run.job.threads : options.threads;
   const std::filesystem::path run_file = run.folder / "run.json";
   TANDEM_TRY(WriteRunFile(run, run_file));
+  const int threads = run.threads;
   const std::optional<std::uint64_t> memory = run.job.memory;
   auto group = GroupFor(name, options, memory);
   TANDEM_ASSIGN(auto process, TrainerProcess::Start({.program = options.trainer,
@@ -46,7 +48,11 @@ Result<std::unique_ptr<ContainedTrainer>> ContainedTrainer::Start(TrainerRun run
                                                      .rank = options.rank,
                                                      .cores = options.cores}));
   std::unique_ptr<TrainerLease> lease;
-  if (options.arbiter != nullptr && process->pidfd() >= 0) lease = options.arbiter->Admit(process->pidfd());
+  if (options.arbiter != nullptr && process->pidfd() >= 0) {
+    lease = options.arbiter->Admit(process->pidfd(), threads);
+  } else if (options.arbiter != nullptr) {
+    LogWarning("a trainer cannot be stopped for requests: there is no descriptor of its process", {{"trainer", name}});
+  }
   return std::unique_ptr<ContainedTrainer>(
       new ContainedTrainer(options, clock, memory, std::move(group), std::move(process), std::move(lease)));
 }
@@ -72,12 +78,22 @@ void ContainedTrainer::Kill(std::string cause) {
   process_->Kill();
 }
 
+std::chrono::nanoseconds ContainedTrainer::RunningTime() const {
+  std::chrono::nanoseconds time = clock_.Now() - started_;
+  for (const auto& [reason, held] : HeldTimes()) time -= held;
+  return time;
+}
+
 void ContainedTrainer::Watch() {
-  const MonotonicTime now = clock_.Now();
+  const std::chrono::nanoseconds running = RunningTime();
   const TrainerSigns signs = process_->board().Signs();
-  if (signs.ops != ops_ || signs.held || (lease_ && lease_->held())) alive_at_ = now;
+  if (signs.ops != ops_ || signs.held) alive_at_ = running;
   ops_ = signs.ops;
-  if (now - alive_at_ >= options_.hang_limit) {
+  if (lease_ && lease_->lost() && !process_->Poll() && !std::exchange(told_unruled_, true)) {
+    LogWarning("a trainer cannot be stopped for requests: it may not be signalled",
+               {{"pid", std::to_string(process_->pid())}});
+  }
+  if (running - alive_at_ >= options_.hang_limit) {
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(options_.hang_limit);
     Kill(Format("its trainer did nothing for {} s and was killed", seconds.count()));
   }

@@ -42,7 +42,7 @@ class ContainedTrainer {
   // Kills it if it hangs or holds too much; to be called every now and then. One that is told to wait does not hang.
   void Watch();
   // Its silence counts from now on.
-  void CountFromNow() { alive_at_ = clock_.Now(); }
+  void CountFromNow() { alive_at_ = RunningTime(); }
 
   // Whether Watch() has killed it: then its last words do not count.
   [[nodiscard]] bool killed() const { return !cause_.empty(); }
@@ -59,8 +59,10 @@ class ContainedTrainer {
         group_(std::move(group)),
         process_(std::move(process)),
         lease_(std::move(lease)),
-        alive_at_(clock.Now()) {}
+        started_(clock.Now()) {}
   void Kill(std::string cause);
+  // Since it was started, without the time that the arbiter has stopped it.
+  [[nodiscard]] std::chrono::nanoseconds RunningTime() const;
 
   // Constant after construction.
   const JobOptions& options_;
@@ -69,10 +71,12 @@ class ContainedTrainer {
   const std::unique_ptr<MemoryGroup> group_;   // Null: there is none. Outlives what is in it.
   const std::unique_ptr<TrainerProcess> process_;
   const std::unique_ptr<TrainerLease> lease_;  // Null: nobody rules over it. Ends before the process does.
+  const MonotonicTime started_;
 
   std::string cause_;  // Why it was killed, when we did that.
   std::uint64_t ops_ = 0;
-  MonotonicTime alive_at_;
+  std::chrono::nanoseconds alive_at_{0};  // Of its running time.
+  bool told_unruled_ = false;
 };
 
 }  // namespace tandem::jobs

@@ -68,7 +68,7 @@ class JobMetrics {
   struct Entry {
     JobTotals totals;
     bool active = false;  // Has a trainer.
-    MonotonicTime touched{};
+    MonotonicTime touched;
     std::optional<MonotonicTime> ended;
   };
 

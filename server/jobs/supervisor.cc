@@ -87,7 +87,10 @@ Result<JobRecord> Supervisor::Resume(JobId id) {
 Result<JobRecord> Supervisor::Cancel(JobId id) {
   TANDEM_TRY(CheckSettled(id));
   TANDEM_ASSIGN(JobRecord job, store_.Transition(id, JobAction::kCancel));
-  active_.erase(id);  // Which kills its trainer.
+  if (const auto active = active_.find(id); active != active_.end()) {
+    CountHeld(active->second);
+    active_.erase(active);  // Which kills its trainer.
+  }
   metrics_.Ended(id);
   waits_.Forget(id);
   failures_.erase(id);
@@ -118,13 +121,13 @@ void Supervisor::Turn() {
     // Before its last words are read: what it wrote before it ended is then there.
     const auto exit = one.trainer->process().Poll();
     TakeEvents(one);
+    CountHeld(one);
     if (exit) {
       metrics_.Stopped(active->first);
       Finish(one, *exit);
       active = active_.erase(active);
       continue;
     }
-    CountHeld(one);
     one.trainer->Watch();
     if (clock_.Now() - one.saved_at >= kBetweenSaves) Save(one);
     ++active;

@@ -64,7 +64,7 @@ class Supervisor {
     std::optional<EndEvent> end;
     std::int64_t counted_step = 0;                                 // Up to here its steps are in the metrics.
     std::optional<HoldReason> hold;                                // Why it is told to wait.
-    MonotonicTime held_until{};                                    // Up to here its waiting is.
+    MonotonicTime held_until;                                      // Up to here its waiting is.
     std::map<HoldReason, std::chrono::nanoseconds> counted_holds;  // Of those by the arbiter.
   };
 
@@ -109,7 +109,7 @@ class Supervisor {
   std::optional<MonotonicTime> next_attempt_;  // Of the first that is not due yet.
   std::map<JobId, std::int64_t> failures_;     // Of trainers since the last checkpoint of their job.
   std::map<JobId, std::function<Status()>> unsettled_;
-  MonotonicTime settle_at_{};
+  MonotonicTime settle_at_;
   bool draining_ = false;
 };
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <sched.h>
+#include <unistd.h>
 
 #include "api/base/errno_text.h"
 #include "profiler/cpu_limits.h"
@@ -34,16 +35,17 @@ Status KeepTo(const std::vector<int>& cores, std::size_t count) {
 
 // A trainer that is held for a part of every period can use in the rest what one thread would use in all of it, but
 // only with more threads.
-int TrainingThreads(const ServeOptions& options, const ColocationPolicy& policy) {
+int TrainingThreads(const ServeOptions& options, bool paced) {
   if (options.training_threads > 0) return options.training_threads;
-  if (!policy.heeds_quotas()) return UsableCores();
-  return std::min(AllowedCores(), 2 * UsableCores());
+  return paced ? std::min(AllowedCores(), 2 * UsableCores()) : UsableCores();
 }
 
-// How many threads can be busy at once: those of trainers, of runs, and one each for a front end and a worker.
-int Parallelism(const ServeOptions& options, int training_threads) {
+ArbitratedMachine Machine(const ServeOptions& options) {
   const int runs = options.threads > 0 ? options.threads : UsableCores();
-  return std::min(AllowedCores(), training_threads * options.max_training_jobs + runs + 2);
+  const int front_ends = 1;  // One that is busy while runs are; more are rare, and seen at the next look.
+  return {.cores = AllowedCores(),
+          .all_cores = static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN))),
+          .server_threads = runs + front_ends};
 }
 
 }  // namespace
@@ -52,8 +54,20 @@ Result<Colocation> SetUpColocation(const ServeOptions& options, const Clock& clo
   Colocation colocation;
   TANDEM_ASSIGN(colocation.policy, MakeColocationPolicy(options.colocation));
   const ColocationPolicy& policy = *colocation.policy;
-  colocation.training_threads = TrainingThreads(options, policy);
-  const int parallelism = Parallelism(options, colocation.training_threads);
+  CpuLimitMeters limits;
+  if (policy.heeds_quotas() && options.allow_training) limits = OpenCpuLimits();
+  bool paced = false;
+  for (const auto& meter : limits.meters) {
+    const auto limit = meter->Limit();
+    if (!limit) continue;
+    paced = true;
+    LogInfo("CPU limit", {{"group", meter->name()}, {"cores", std::to_string(limit->cores())}});
+  }
+  for (const std::string& group : limits.unread) {
+    LogWarning("training is not paced by a CPU limit: its use cannot be read", {{"group", group}});
+  }
+  colocation.training_threads = TrainingThreads(options, paced);
+  const ArbitratedMachine machine = Machine(options);
   const std::vector<int> cores = CoresOfThisThread();
   if (const auto serving = policy.ServingCores(static_cast<int>(cores.size())); serving && options.allow_training) {
     const auto count = static_cast<std::size_t>(*serving);
@@ -63,16 +77,7 @@ Result<Colocation> SetUpColocation(const ServeOptions& options, const Clock& clo
       colocation.training_threads = static_cast<int>(colocation.training_cores.size());
     }
   }
-  CpuLimitMeters limits;
-  if (policy.heeds_quotas() && options.allow_training) limits = OpenCpuLimits();
-  for (const std::string& group : limits.unread) {
-    LogWarning("training is not paced by a CPU limit: its use cannot be read", {{"group", group}});
-  }
-  for (const auto& meter : limits.meters) {
-    const auto limit = meter->Limit();
-    if (limit) LogInfo("CPU limit", {{"group", meter->name()}, {"cores", std::to_string(limit->cores())}});
-  }
-  colocation.arbiter = std::make_unique<Arbiter>(clock, policy, std::move(limits), parallelism);
+  colocation.arbiter = std::make_unique<Arbiter>(clock, policy, std::move(limits), machine);
   return colocation;
 }
 

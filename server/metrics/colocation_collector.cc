@@ -40,12 +40,11 @@ std::vector<MetricFamily> ColocationFamilies(const ArbiterState& state) {
                          MetricType::Counter,
                          {}};
   for (const ArbiterState::Quota& quota : state.quotas) {
+    if (!quota.limit) continue;
     ClientMetric metric;
     metric.label = {{"group", quota.group}};
-    if (quota.limit) {
-      metric.gauge.value = quota.limit->cores();
-      cores.metric.push_back(metric);
-    }
+    metric.gauge.value = quota.limit->cores();
+    cores.metric.push_back(metric);
     metric.counter.value = static_cast<double>(quota.throttled_periods);
     throttled.metric.push_back(std::move(metric));
   }

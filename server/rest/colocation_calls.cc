@@ -11,11 +11,8 @@ namespace {
 Json::Value QuotaJson(const ArbiterState::Quota& quota) {
   Json::Value json(Json::objectValue);
   json["group"] = quota.group;
-  json["binds"] = quota.limit.has_value();
-  if (quota.limit) {
-    json["cores"] = quota.limit->cores();
-    json["period_ms"] = Ms(quota.limit->period);
-  }
+  json["cores"] = quota.limit->cores();
+  json["period_ms"] = Ms(quota.limit->period);
   json["learning"] = quota.learning;
   json["throttled_periods"] = Json::UInt64{quota.throttled_periods};
   return json;
@@ -31,7 +28,9 @@ Json::Value StateJson(const ArbiterState& state) {
   json["held_for"] = state.hold ? Json::Value(std::string(HoldReasonName(*state.hold))) : Json::Value();
   json["decisions"] = Json::UInt64{state.decisions.count()};
   json["cpu_limits"] = Json::Value(Json::arrayValue);
-  for (const ArbiterState::Quota& quota : state.quotas) json["cpu_limits"].append(QuotaJson(quota));
+  for (const ArbiterState::Quota& quota : state.quotas) {
+    if (quota.limit) json["cpu_limits"].append(QuotaJson(quota));
+  }
   return json;
 }
 

@@ -56,8 +56,8 @@ TEST(Kinds, TakeWhatTheirFieldsMayBe) {
   const std::string beside = R"("kind": "beside_training", "model": "tiny", "batch": 4, "load": 0.3, "windows": 5)";
   EXPECT_EQ(ErrorOf(beside + R"(, "quota": 1, "policies": ["tandem", "idle"])", "idle.throttled"), "no error");
   EXPECT_EQ(ErrorOf(beside + R"(, "quota": 0, "policies": [])", "alone.p99"),
-            "/measurements/0/policies: must name a policy");
-  EXPECT_THAT(ErrorOf(beside + R"(, "quota": 0, "policies": ["herald"])", "alone.p99"),
+            "/measurements/0/policies: must hold 'idle'");
+  EXPECT_THAT(ErrorOf(beside + R"(, "quota": 0, "policies": ["idle", "herald"])", "alone.p99"),
               testing::HasSubstr("policy 'herald' is not known; known are tandem"));
   EXPECT_EQ(ErrorOf(beside + R"(, "quota": 0, "policies": ["idle", "idle"])", "alone.p99"),
             "/measurements/0/policies: 'idle' is there twice");

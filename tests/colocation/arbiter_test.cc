@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,6 +23,7 @@ class Child {
  public:
   Child() : pid_(::fork()) {
     if (pid_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
       while (true) ::pause();
     }
     pidfd_ = static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0));
@@ -63,16 +65,16 @@ class Child {
 class ArbiterTest : public testing::Test {
  protected:
   const std::unique_ptr<const ColocationPolicy> pause_ = MakeColocationPolicy("pause").value();
-  Arbiter arbiter_{RealClock::Instance(), *pause_, {}, 2};
+  Arbiter arbiter_{RealClock::Instance(), *pause_, {}, {}};
 };
 
 TEST_F(ArbiterTest, StopsTrainersWhileThePolicySaysSo) {
   const Child one;
   const Child two;
-  const auto lease = arbiter_.Admit(one.pidfd());
+  const auto lease = arbiter_.Admit(one.pidfd(), 1);
   arbiter_.RequestBegan();
   EXPECT_TRUE(one.Becomes(true));
-  const auto later = arbiter_.Admit(two.pidfd());
+  const auto later = arbiter_.Admit(two.pidfd(), 1);
   EXPECT_TRUE(two.Becomes(true)) << "also one that comes in the middle";
   arbiter_.RequestBegan();
   arbiter_.RequestEnded();
@@ -87,7 +89,7 @@ TEST_F(ArbiterTest, StopsTrainersWhileThePolicySaysSo) {
 
 TEST_F(ArbiterTest, LetsATrainerOnWhoseLeaseEnds) {
   const Child child;
-  auto lease = arbiter_.Admit(child.pidfd());
+  auto lease = arbiter_.Admit(child.pidfd(), 1);
   arbiter_.RequestBegan();
   ASSERT_TRUE(child.Becomes(true));
   lease.reset();
@@ -97,7 +99,7 @@ TEST_F(ArbiterTest, LetsATrainerOnWhoseLeaseEnds) {
 
 TEST_F(ArbiterTest, LetsATrainerOnThatIsExempt) {
   const Child child;
-  const auto lease = arbiter_.Admit(child.pidfd());
+  const auto lease = arbiter_.Admit(child.pidfd(), 1);
   arbiter_.RequestBegan();
   ASSERT_TRUE(child.Becomes(true));
   lease->SetExempt(true);
@@ -110,8 +112,8 @@ TEST_F(ArbiterTest, LetsATrainerOnThatIsExempt) {
 TEST_F(ArbiterTest, OutlivesATrainerThatIsKilledInAHold) {
   Child child;
   const Child other;
-  const auto lease = arbiter_.Admit(child.pidfd());
-  const auto second = arbiter_.Admit(other.pidfd());
+  const auto lease = arbiter_.Admit(child.pidfd(), 1);
+  const auto second = arbiter_.Admit(other.pidfd(), 1);
   arbiter_.RequestBegan();
   ASSERT_TRUE(child.Becomes(true));
   child.End();
@@ -120,13 +122,14 @@ TEST_F(ArbiterTest, OutlivesATrainerThatIsKilledInAHold) {
   arbiter_.RequestBegan();
   EXPECT_TRUE(other.Becomes(true));
   EXPECT_FALSE(lease->held());
+  EXPECT_TRUE(lease->lost());
 }
 
 TEST(Arbiter, ThatHeedsNothingStopsNobody) {
   const auto policy = MakeColocationPolicy("idle").value();
-  Arbiter arbiter(RealClock::Instance(), *policy, {}, 2);
+  Arbiter arbiter(RealClock::Instance(), *policy, {}, {});
   const Child child;
-  const auto lease = arbiter.Admit(child.pidfd());
+  const auto lease = arbiter.Admit(child.pidfd(), 1);
   arbiter.RequestBegan();
   EXPECT_FALSE(lease->held());
   EXPECT_TRUE(lease->HeldTimes().empty());
@@ -149,9 +152,14 @@ TEST(Arbiter, PacesTrainersByALimit) {
   const auto policy = MakeColocationPolicy("tandem").value();
   CpuLimitMeters limits;
   limits.meters.push_back(std::make_unique<GridMeter>());
-  Arbiter arbiter(RealClock::Instance(), *policy, std::move(limits), 2);
+  Arbiter arbiter(RealClock::Instance(), *policy, std::move(limits), {.cores = 2, .all_cores = 2, .server_threads = 1});
   const Child child;
-  const auto lease = arbiter.Admit(child.pidfd());
+  const auto lease = arbiter.Admit(child.pidfd(), 4);
+  EXPECT_EQ(arbiter.State().parallelism, 2);
+  while (arbiter.State().decisions.count() == 0 || arbiter.State().quotas[0].learning) {
+    std::this_thread::sleep_for(1ms);
+  }
+  // Every period: it is not the looking for their beginning that stops it.
   for (int i = 0; i < 3; ++i) {
     EXPECT_TRUE(child.Becomes(true)) << i;
     EXPECT_TRUE(child.Becomes(false)) << i;
@@ -159,6 +167,7 @@ TEST(Arbiter, PacesTrainersByALimit) {
   const ArbiterState state = arbiter.State();
   ASSERT_EQ(state.quotas.size(), 1u);
   EXPECT_EQ(state.quotas[0].limit->quota, 50ms);
+  EXPECT_FALSE(state.quotas[0].learning);
   EXPECT_EQ(state.quotas[0].throttled_periods, 4u);
   EXPECT_GT(lease->HeldTimes().at(HoldReason::kQuota), 0ns);
 }

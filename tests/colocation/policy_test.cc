@@ -55,36 +55,54 @@ TEST(TandemPolicy, RunsTrainingWhereNothingIsLimited) {
 TEST(TandemPolicy, HoldsTrainingUntilThePeriodsTimeCannotRunOut) {
   const auto policy = Policy("tandem");
   // One core's worth on two cores: 100 ms of CPU time last for 50 ms, less what is not counted yet.
-  std::array<QuotaView, 1> quota = {{{.left = 100ms, .until_refill = 100ms}}};
-  const auto early = policy->Decide({.parallelism = 2, .quotas = quota});
+  std::array<QuotaView, 1> quota = {{{.quota = 100ms, .left = 100ms, .until_refill = 100ms}}};
+  const auto early = policy->Decide({.held = true, .parallelism = 2, .quotas = quota});
   EXPECT_EQ(early.hold, HoldReason::kQuota);
   EXPECT_EQ(early.look_again, 51ms);
   quota[0].until_refill = 49ms;
-  const auto late = policy->Decide({.parallelism = 2, .quotas = quota});
+  const auto late = policy->Decide({.held = true, .parallelism = 2, .quotas = quota});
   EXPECT_EQ(late.hold, std::nullopt);
-  EXPECT_EQ(late.look_again, 49ms) << "the next period begins then";
+  EXPECT_EQ(late.look_again, 4ms) << "more may have been used than could be seen";
+  quota[0].until_refill = 2ms;
+  EXPECT_EQ(policy->Decide({.held = true, .parallelism = 2, .quotas = quota}).look_again, 2ms)
+      << "the next period begins then";
+}
+
+TEST(TandemPolicy, HoldsTrainingAgainWhenMoreWasUsedThanCouldBeSeen) {
+  const auto policy = Policy("tandem");
+  std::array<QuotaView, 1> quota = {{{.quota = 100ms, .left = 39ms, .until_refill = 20ms}}};
+  EXPECT_EQ(policy->Decide({.held = false, .parallelism = 2, .quotas = quota}).hold, HoldReason::kQuota);
+  quota[0].left = 41ms;
+  EXPECT_EQ(policy->Decide({.held = false, .parallelism = 2, .quotas = quota}).hold, std::nullopt);
+  EXPECT_EQ(policy->Decide({.held = true, .parallelism = 2, .quotas = quota}).hold, HoldReason::kQuota)
+      << "not to and fro";
+}
+
+TEST(TandemPolicy, LetsTrainingHaveItsPartOfATinyQuota) {
+  const std::array<QuotaView, 1> quota = {{{.quota = 5ms, .left = 5ms, .until_refill = 500us}}};
+  EXPECT_EQ(Policy("tandem")->Decide({.held = true, .parallelism = 8, .quotas = quota}).hold, std::nullopt);
 }
 
 TEST(TandemPolicy, LooksAgainAfterAWhileWhenRequestsUseWhatTrainingWaitsFor) {
-  const std::array<QuotaView, 1> quota = {{{.left = 40ms, .until_refill = 19ms + 10us}}};
-  const auto decision = Policy("tandem")->Decide({.parallelism = 2, .quotas = quota});
+  const std::array<QuotaView, 1> quota = {{{.quota = 100ms, .left = 40ms, .until_refill = 19ms + 10us}}};
+  const auto decision = Policy("tandem")->Decide({.held = true, .parallelism = 2, .quotas = quota});
   EXPECT_EQ(decision.hold, HoldReason::kQuota);
   EXPECT_EQ(decision.look_again, 1ms) << "not at once";
 }
 
 TEST(TandemPolicy, HoldsUntilTheRefillWhenNothingIsLeft) {
-  const std::array<QuotaView, 1> quota = {{{.left = -3ms, .until_refill = 30ms}}};
-  const auto decision = Policy("tandem")->Decide({.parallelism = 2, .quotas = quota});
+  const std::array<QuotaView, 1> quota = {{{.quota = 100ms, .left = -3ms, .until_refill = 30ms}}};
+  const auto decision = Policy("tandem")->Decide({.held = true, .parallelism = 2, .quotas = quota});
   EXPECT_EQ(decision.hold, HoldReason::kQuota);
   EXPECT_EQ(decision.look_again, 30ms);
 }
 
 TEST(TandemPolicy, HeedsTheTightestOfSeveralLimits) {
   const std::array<QuotaView, 2> quotas = {
-      {{.left = 100ms, .until_refill = 20ms}, {.left = 10ms, .until_refill = 60ms}}};
-  const auto decision = Policy("tandem")->Decide({.parallelism = 2, .quotas = quotas});
+      {{.quota = 100ms, .left = 100ms, .until_refill = 20ms}, {.quota = 100ms, .left = 10ms, .until_refill = 60ms}}};
+  const auto decision = Policy("tandem")->Decide({.held = true, .parallelism = 2, .quotas = quotas});
   EXPECT_EQ(decision.hold, HoldReason::kQuota);
-  EXPECT_EQ(decision.look_again, 20ms) << "the other one begins anew";
+  EXPECT_EQ(decision.look_again, 4ms);
 }
 
 }  // namespace

@@ -25,23 +25,27 @@ struct Group {
   nanoseconds phase = 12ms;
   CpuUse use;
   nanoseconds left = 100ms;
+  nanoseconds late{0};
   nanoseconds counted{0};  // What of the use is visible.
   nanoseconds counted_at{0};
+  int ran = 0;
 
   // Lets so many threads run; the time that they get.
   nanoseconds Run(MonotonicTime now, int threads) {
     const nanoseconds since = now.time_since_epoch() - phase;
     if (since / limit.period != (since - kStep) / limit.period) {
       left = limit.quota;
-      ++use.periods;
+      late = late == 0ns ? nanoseconds(200us) : 0ns;
     }
+    // Now and then a little later than it begins.
+    use.periods = static_cast<std::uint64_t>((since - late) / limit.period);
     const nanoseconds wanted = threads * kStep;
     const nanoseconds got = limited ? std::min(wanted, left) : wanted;
     if (got < wanted && left > 0ns) ++use.throttled;
     left -= got;
     use.used += got;
-    // The kernel counts at ticks.
-    if (now.time_since_epoch() - counted_at >= 1ms) {
+    // The kernel counts at ticks, of which some make 250 a second, and when a thread leaves its core.
+    if (now.time_since_epoch() - counted_at >= 4ms || threads < std::exchange(ran, threads)) {
       counted = use.used;
       counted_at = now.time_since_epoch();
     }
@@ -70,7 +74,7 @@ class GroupMeter final : public CpuLimitMeter {
 // A machine of two cores: requests that need the CPU for a while each, in front of training that takes the rest.
 class Machine {
  public:
-  Machine() : ledger_(std::make_unique<GroupMeter>(group), clock_, kCores) {}
+  Machine() : ledger_(std::make_unique<GroupMeter>(group), clock_, kCores, [this] { return served_; }) {}
 
   struct Request {
     nanoseconds at;
@@ -102,6 +106,7 @@ class Machine {
       // Who runs dry is not known; requests count as those who do.
       const nanoseconds for_requests = std::min(got, serving * kStep);
       outcome.served += for_requests;
+      served_ += for_requests;
       outcome.trained += got - for_requests;
       if (got < (serving + training_threads) * kStep && serving > 0) outcome.stalled += kStep;
       for (int i = 0; i < serving; ++i) running[static_cast<std::size_t>(i)] -= for_requests / serving;
@@ -123,13 +128,16 @@ class Machine {
     if (ledger_.learning()) return {false, now + 500us};
     std::vector<QuotaView> views;
     if (ledger_.view()) views.push_back(*ledger_.view());
-    const auto decision = TandemPolicy().Decide({.pending = 0, .parallelism = kCores, .quotas = views});
-    const nanoseconds wait = std::min<nanoseconds>(decision.look_again, 1s);
-    return {decision.hold.has_value(), now + std::max(wait, kStep)};
+    const auto decision = TandemPolicy().Decide({.held = held_, .parallelism = kCores, .quotas = views});
+    held_ = decision.hold.has_value();
+    const nanoseconds wait = std::min<nanoseconds>(decision.look_again, ledger_.fresh() ? 500us : 1'000'000us);
+    return {held_, now + std::max(wait, kStep)};
   }
 
   FakeClock clock_;
   QuotaLedger ledger_;
+  bool held_ = false;
+  nanoseconds served_{0};
 };
 
 std::vector<Machine::Request> Poisson(std::uint64_t seed, double rate, nanoseconds work, nanoseconds time) {

@@ -19,8 +19,18 @@ def _own(controller):
     return CGROUPS / name[3:].lstrip("/"), 2
 
 
+def apart():
+    """As CpuLimit.within(), of a group without a limit: its threads compete among themselves only. Where no group can be
+    made, the command as it is; and what is to be called at the end."""
+    try:
+        group = CpuLimit(None)
+    except unittest.SkipTest:
+        return None, lambda: None
+    return group.within, group.remove
+
+
 class CpuLimit:
-    """A group below our own in which so many cores can be used. Skips the test where none can be made."""
+    """A group below our own in which so many cores can be used; None: all. Skips the test where none can be made."""
     def __init__(self, cores):
         self.folders = []
         (own, version) = _own("cpu")
@@ -46,6 +56,10 @@ class CpuLimit:
             (self.folders[0] / "cpu.cfs_quota_us").write_text(str(quota or -1))
         else:
             (self.folders[0] / "cpu.max").write_text(f"{quota or 'max'} {PERIOD_US}")
+
+    def find(self, limits):
+        """This one among those that a server tells of; None when it is not there."""
+        return next((limit for limit in limits if limit["group"] == str(self.folders[0])), None)
 
     def within(self, command):
         """The command, to be run in the group."""

@@ -15,7 +15,7 @@ using fakes::FakeRoot;
 TEST(CpuLimits, MetersVersionTwo) {
   const FakeRoot root;
   root.Put("proc/self/cgroup", "0::/outer/inner\n");
-  root.Put("sys/fs/cgroup/outer/cpu.max", "max 100000\n");
+  root.Put("sys/fs/cgroup/outer/cpu.max", "max 100000\n");  // And no count of periods.
   root.Put("sys/fs/cgroup/outer/inner/cpu.max", "150000 100000\n");
   root.Put("sys/fs/cgroup/outer/inner/cpu.stat",
            "usage_usec 2500\nuser_usec 2000\nsystem_usec 500\nnr_periods 12\nnr_throttled 3\nthrottled_usec 7\n");
@@ -80,8 +80,21 @@ TEST(CpuLimits, SeesThatALimitIsChangedOrLifted) {
   EXPECT_FALSE(limits.meters[0]->Limit());
 }
 
+TEST(CpuLimits, MetersAGroupThatMayComeToHaveALimit) {
+  const FakeRoot root;
+  root.Put("proc/self/cgroup", "0::/\n");
+  root.Put("sys/fs/cgroup/cpu.max", "max 100000\n");
+  root.Put("sys/fs/cgroup/cpu.stat", "usage_usec 1\nnr_periods 0\nnr_throttled 0\n");
+  const auto limits = OpenCpuLimits(root.path());
+  ASSERT_EQ(limits.meters.size(), 1u);
+  EXPECT_FALSE(limits.meters[0]->Limit());
+  root.Put("sys/fs/cgroup/cpu.max", "50000 100000\n");
+  EXPECT_EQ(limits.meters[0]->Limit()->quota, 50ms);
+}
+
 TEST(CpuLimits, RefusesNonsense) {
-  for (const char* text : {"", "0 100000", "-5 100000", "100000 0", "1e300 100000", "nan 1", "x y"}) {
+  for (const char* text :
+       {"", "0 100000", "0.3 100000", "100000 0.2", "-5 100000", "100000 0", "1e300 100000", "nan 1", "x y"}) {
     const FakeRoot root;
     root.Put("cpu.max", text);
     EXPECT_FALSE(ReadCpuLimit({.version = CgroupVersion::kTwo, .folder = root.path(), .name = "/"})) << text;

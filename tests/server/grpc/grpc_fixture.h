@@ -200,7 +200,7 @@ class GrpcFixture : public ::testing::Test {
   RequestMetrics metrics_{registry_};
   BoundedQueueAdmission admission_;
   const NonePolicy colocation_;
-  const Arbiter arbiter_{RealClock::Instance(), colocation_, {}, 1};
+  const Arbiter arbiter_{RealClock::Instance(), colocation_, {}, {}};
   ServerInfo info_{.version = "9.9"};
   LogSettings log_settings_{[](const LogSettings::Values&) {}};
   TraceSettings trace_settings_;
