@@ -58,7 +58,7 @@ Arbiter::Arbiter(const Clock& clock, const ColocationPolicy& policy, CpuLimitMet
     const MutexLock lock(mu_);
     state_.policy = policy_.name();
     for (QuotaLedger& ledger : ledgers_) {
-      ledger.Look();
+      ledger.Look(QuotaLedger::Since::kOther);
       state_.quotas.push_back({.group = ledger.name()});
     }
     ReadLedgers();
@@ -117,12 +117,21 @@ int Arbiter::Parallelism() const {
   return std::clamp(threads, 1, std::max(machine_.cores, 1));
 }
 
+QuotaLedger::Since Arbiter::SinceLastLook(const ColocationSnapshot& seen) {
+  // Requests that came and went in between are few.
+  const bool quiet = std::exchange(pending_seen_, seen.pending) == 0 && seen.pending == 0;
+  const bool was_held = std::exchange(held_seen_, seen.held);
+  if (!quiet || (seen.held && was_held)) return QuotaLedger::Since::kOther;
+  return seen.held ? QuotaLedger::Since::kStopped : QuotaLedger::Since::kTrained;
+}
+
 ColocationDecision Arbiter::Decide(ColocationSnapshot seen) {
+  const QuotaLedger::Since since = SinceLastLook(seen);
   bool learning = false;
   bool fresh = false;
   views_.clear();
   for (QuotaLedger& ledger : ledgers_) {
-    ledger.Look();
+    ledger.Look(since);
     learning |= ledger.learning();
     fresh |= ledger.fresh();
     if (ledger.view()) views_.push_back(*ledger.view());

@@ -97,6 +97,7 @@ class Arbiter {
   };
 
   void Run();
+  [[nodiscard]] QuotaLedger::Since SinceLastLook(const ColocationSnapshot& seen);
   // `seen` without its quotas.
   [[nodiscard]] ColocationDecision Decide(ColocationSnapshot seen);
   // What to do while it is not known when periods begin.
@@ -121,6 +122,8 @@ class Arbiter {
   std::deque<QuotaLedger> ledgers_;
   std::vector<QuotaView> views_;
   std::optional<MonotonicTime> learning_since_;
+  std::int64_t pending_seen_ = 0;
+  bool held_seen_ = false;
 
   mutable Mutex mu_;
   CondVar changed_;

@@ -18,6 +18,8 @@ struct QuotaView {
   std::chrono::nanoseconds quota{0};         // Of the whole period.
   std::chrono::nanoseconds left{0};          // CPU time, over all cores; about, and rather less than there is.
   std::chrono::nanoseconds until_refill{0};  // Until the next period begins, or a little before that.
+  // Cores that are busy while trainers run and nobody asks; nullopt: not known, as many as can be.
+  std::optional<double> busy;
 };
 
 // All that a decision about training may depend on.

@@ -1,11 +1,18 @@
 #include "colocation/quota_ledger.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "api/base/duration.h"
 
 namespace tandem {
 namespace {
 
 constexpr std::chrono::seconds kLimitStands{1};
+// Between two looks that tell how many cores are busy.
+constexpr std::chrono::milliseconds kMostTime{50};
+constexpr double kForgetting = 0.995;
+constexpr double kEnough = 0.5;  // Seconds.
 
 }  // namespace
 
@@ -24,7 +31,20 @@ void QuotaLedger::ReadLimit(MonotonicTime now) {
   limit_ = limit;
 }
 
-void QuotaLedger::Look() {
+void QuotaLedger::LearnBusy(Since since, MonotonicTime now, std::chrono::nanoseconds used) {
+  const std::chrono::nanoseconds time = now - std::exchange(looked_, now);
+  const std::chrono::nanoseconds use = used - std::exchange(used_, used);
+  if (since == Since::kOther || time > kMostTime) return;
+  trained_ = kForgetting * trained_ + (since == Since::kTrained ? Seconds(time) : 0);
+  trained_use_ = kForgetting * trained_use_ + Seconds(use);
+}
+
+std::optional<double> QuotaLedger::Busy() const {
+  if (trained_ < kEnough) return std::nullopt;
+  return trained_use_ / trained_;
+}
+
+void QuotaLedger::Look(Since since) {
   const MonotonicTime before = clock_.Now();
   ReadLimit(before);
   view_.reset();
@@ -34,6 +54,7 @@ void QuotaLedger::Look() {
   if (!use) return;
   const MonotonicTime now = clock_.Now();
   throttled_ = use->throttled;
+  LearnBusy(since, now, use->used);
   period_clock_->Look(before, now, use->periods);
   if (!period_clock_->known()) {
     period_ends_.reset();
@@ -49,7 +70,7 @@ void QuotaLedger::Look() {
   served_before_ = std::max(fresh_ ? std::chrono::nanoseconds::min() : served_before_, served - cores_ * late);
   const std::chrono::nanoseconds used = std::max(use->used - used_before_, served - served_before_);
   period_ends_ = ends;
-  view_ = QuotaView{.quota = limit_->quota, .left = limit_->quota - used, .until_refill = ends - now};
+  view_ = QuotaView{.quota = limit_->quota, .left = limit_->quota - used, .until_refill = ends - now, .busy = Busy()};
 }
 
 }  // namespace tandem

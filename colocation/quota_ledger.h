@@ -31,8 +31,15 @@ class QuotaLedger {
   QuotaLedger(std::unique_ptr<CpuLimitMeter> meter, const Clock& clock, int cores, ServerUse server_use)
       : meter_(std::move(meter)), clock_(clock), cores_(cores), server_use_(std::move(server_use)) {}
 
+  // What happened since the last look.
+  enum class Since {
+    kTrained,  // Trainers ran, and no request.
+    kStopped,  // They were stopped, and what they had used is counted now; no request ran.
+    kOther,
+  };
+
   // Reads what was used.
-  void Look();
+  void Look(Since since);
 
   // As of the last look; nullopt while nothing binds, or nothing is known.
   [[nodiscard]] const std::optional<QuotaView>& view() const { return view_; }
@@ -49,6 +56,8 @@ class QuotaLedger {
 
  private:
   void ReadLimit(MonotonicTime now);
+  [[nodiscard]] std::optional<double> Busy() const;
+  void LearnBusy(Since since, MonotonicTime now, std::chrono::nanoseconds used);
 
   // Constant after construction.
   const std::unique_ptr<CpuLimitMeter> meter_;
@@ -64,6 +73,12 @@ class QuotaLedger {
   std::chrono::nanoseconds used_before_{0};
   std::chrono::nanoseconds served_before_{0};
   bool fresh_ = false;
+  // Of the last look.
+  MonotonicTime looked_;
+  std::chrono::nanoseconds used_{0};
+  // Seconds that trainers ran while nobody asked, and what was used in them; the older the less they count.
+  double trained_ = 0;
+  double trained_use_ = 0;
   std::optional<QuotaView> view_;
   std::uint64_t throttled_ = 0;
 };

@@ -1,6 +1,7 @@
 #include "colocation/policies/tandem.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace tandem {
 
@@ -10,7 +11,9 @@ ColocationDecision TandemPolicy::Decide(const ColocationSnapshot& snapshot) cons
   const int threads = std::max(snapshot.parallelism, 1);
   for (const QuotaView& quota : snapshot.quotas) {
     const nanoseconds margin = std::min<nanoseconds>(kUncounted, quota.quota / (8 * threads));
-    const nanoseconds lasts = quota.left / threads - (snapshot.held ? margin : nanoseconds(0));  // Whatever runs.
+    const double busy = snapshot.pending > 0 ? threads : std::clamp<double>(quota.busy.value_or(threads), 1, threads);
+    const nanoseconds lasts = nanoseconds(std::llround(static_cast<double>(quota.left.count()) / busy)) -
+                              (snapshot.held ? margin : nanoseconds(0));
     nanoseconds look = kRunningLook;
     if (lasts < quota.until_refill) {
       decision.hold = HoldReason::kQuota;

@@ -46,6 +46,7 @@ Result<std::unique_ptr<ContainedTrainer>> ContainedTrainer::Start(TrainerRun run
                                                      .memory = group ? std::nullopt : memory,
                                                      .memory_group = group ? group->door() : -1,
                                                      .rank = options.rank,
+                                                     .thrifty = options.thrifty,
                                                      .cores = options.cores}));
   std::unique_ptr<TrainerLease> lease;
   if (options.arbiter != nullptr && process->pidfd() >= 0) {

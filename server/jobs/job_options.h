@@ -21,6 +21,7 @@ struct JobOptions {
   Arbiter* arbiter = nullptr;                       // Rules over trainers; borrowed. Null: nobody does.
   TrainerClass rank = TrainerClass::kIdle;          // Of trainers, for the kernel.
   std::vector<int> cores;                           // That trainers may run on; empty: all.
+  bool thrifty = false;                             // As a TrainerLaunch has it.
   std::filesystem::path memory_groups;              // Where trainers get control groups; empty: nowhere.
   int threads = 1;                                  // That a trainer gets, unless its job says otherwise.
   int running = 1;                                  // Jobs at a time.

@@ -56,17 +56,16 @@ Result<Colocation> SetUpColocation(const ServeOptions& options, const Clock& clo
   const ColocationPolicy& policy = *colocation.policy;
   CpuLimitMeters limits;
   if (policy.heeds_quotas() && options.allow_training) limits = OpenCpuLimits();
-  bool paced = false;
   for (const auto& meter : limits.meters) {
     const auto limit = meter->Limit();
     if (!limit) continue;
-    paced = true;
+    colocation.paced = true;
     LogInfo("CPU limit", {{"group", meter->name()}, {"cores", std::to_string(limit->cores())}});
   }
   for (const std::string& group : limits.unread) {
     LogWarning("training is not paced by a CPU limit: its use cannot be read", {{"group", group}});
   }
-  colocation.training_threads = TrainingThreads(options, paced);
+  colocation.training_threads = TrainingThreads(options, colocation.paced);
   const ArbitratedMachine machine = Machine(options);
   const std::vector<int> cores = CoresOfThisThread();
   if (const auto serving = policy.ServingCores(static_cast<int>(cores.size())); serving && options.allow_training) {

@@ -16,6 +16,7 @@ struct Colocation {
   std::unique_ptr<const ColocationPolicy> policy;
   std::vector<int> training_cores;  // That trainers may run on; empty: all.
   int training_threads = 1;         // Of a trainer, unless its job says otherwise.
+  bool paced = false;               // Under a CPU limit that the policy heeds.
   std::unique_ptr<Arbiter> arbiter;
 };
 

@@ -78,6 +78,13 @@ TEST(TandemPolicy, HoldsTrainingAgainWhenMoreWasUsedThanCouldBeSeen) {
       << "not to and fro";
 }
 
+TEST(TandemPolicy, CountsOnWhatTrainingUsesWhileNobodyAsks) {
+  const auto policy = Policy("tandem");
+  const std::array<QuotaView, 1> quota = {{{.quota = 100ms, .left = 75ms, .until_refill = 45ms, .busy = 1.5}}};
+  EXPECT_EQ(policy->Decide({.pending = 0, .held = true, .parallelism = 2, .quotas = quota}).hold, std::nullopt);
+  EXPECT_EQ(policy->Decide({.pending = 1, .held = true, .parallelism = 2, .quotas = quota}).hold, HoldReason::kQuota);
+}
+
 TEST(TandemPolicy, LetsTrainingHaveItsPartOfATinyQuota) {
   const std::array<QuotaView, 1> quota = {{{.quota = 5ms, .left = 5ms, .until_refill = 500us}}};
   EXPECT_EQ(Policy("tandem")->Decide({.held = true, .parallelism = 8, .quotas = quota}).hold, std::nullopt);

