@@ -49,12 +49,12 @@ class TrainingServer {
   static Result<std::unique_ptr<TrainingServer>> Start(const BenchContext& context, const Spec& spec,
                                                        const std::vector<Tensor>& inputs, const std::string& policy) {
     std::unique_ptr<TrainingServer> made(new TrainingServer(context, spec, inputs));
-    std::vector<std::filesystem::path> doors;
     if (spec.quota > 0) {
       TANDEM_ASSIGN(made->group_, CpuGroup::Make(spec.quota));
-      doors = made->group_->doors();
+      TANDEM_ASSIGN(made->server_, StartServerIn(context, spec.model, made->group_->doors(), {"--colocation", policy}));
+    } else {
+      TANDEM_ASSIGN(made->server_, StartServer(context, spec.model, {"--colocation", policy}));
     }
-    TANDEM_ASSIGN(made->server_, StartServer(context, spec.model, {"--colocation", policy}, std::move(doors)));
     const int port = made->server_->http_port();
     TANDEM_ASSIGN(made->client_, cli::ApiClient::Connect({.url = Format("http://127.0.0.1:{}", port)}));
     TANDEM_TRY(made->SubmitJob());

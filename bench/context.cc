@@ -53,7 +53,13 @@ Result<fs::path> ModelFile(const BenchContext& context, const std::string& model
 }
 
 Result<std::unique_ptr<ServerProcess>> StartServer(const BenchContext& context, const std::string& model,
-                                                   std::vector<std::string> flags, std::vector<fs::path> groups) {
+                                                   std::vector<std::string> flags) {
+  flags.insert(flags.end(), {"--threads", std::to_string(context.threads)});
+  return StartServerIn(context, model, {}, std::move(flags));
+}
+
+Result<std::unique_ptr<ServerProcess>> StartServerIn(const BenchContext& context, const std::string& model,
+                                                     std::vector<fs::path> groups, std::vector<std::string> flags) {
   fs::path repository = context.work / "empty";
   if (model.empty()) {
     std::error_code error;
@@ -63,7 +69,6 @@ Result<std::unique_ptr<ServerProcess>> StartServer(const BenchContext& context, 
     TANDEM_TRY(ModelFile(context, model));
     repository = RepositoryOf(context, model);
   }
-  flags.insert(flags.end(), {"--threads", std::to_string(context.threads)});
   return ServerProcess::Start(
       {.program = context.program, .repository = repository, .flags = std::move(flags), .groups = std::move(groups)},
       kServerPatience);

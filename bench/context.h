@@ -49,10 +49,13 @@ struct BenchContext {
 // By what a server knows it: its own name, or that of its file without the extension.
 [[nodiscard]] std::string ModelName(const std::string& model);
 
-// `tandem serve` with this model, or with none when it is empty, and these flags besides its threads; in these control
-// groups.
+// `tandem serve` with this model, or with none when it is empty, these flags and the threads of the run.
 [[nodiscard]] Result<std::unique_ptr<ServerProcess>> StartServer(const BenchContext& context, const std::string& model,
-                                                                 std::vector<std::string> flags = {},
-                                                                 std::vector<std::filesystem::path> groups = {});
+                                                                 std::vector<std::string> flags = {});
+// The same in these control groups, with as many threads as it finds right there.
+[[nodiscard]] Result<std::unique_ptr<ServerProcess>> StartServerIn(const BenchContext& context,
+                                                                   const std::string& model,
+                                                                   std::vector<std::filesystem::path> groups,
+                                                                   std::vector<std::string> flags);
 
 }  // namespace tandem::bench

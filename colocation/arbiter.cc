@@ -95,7 +95,8 @@ void Arbiter::Wake() {
 }
 
 void Arbiter::RequestBegan() {
-  if (pending_.fetch_add(1, std::memory_order_acq_rel) == 0 && policy_.heeds_requests()) Wake();
+  if (pending_.fetch_add(1) != 0) return;
+  if (policy_.heeds_requests() || until_asked_.load()) Wake();
 }
 
 void Arbiter::RequestEnded() {
@@ -112,7 +113,7 @@ ArbiterState Arbiter::State() const {
 }
 
 int Arbiter::Parallelism() const {
-  int threads = machine_.server_threads;
+  int threads = machine_.run_threads + machine_.other_threads;
   for (const auto& [id, trainer] : trainers_) threads = std::min(machine_.cores, threads + trainer.threads);
   return std::clamp(threads, 1, std::max(machine_.cores, 1));
 }
@@ -138,6 +139,9 @@ ColocationDecision Arbiter::Decide(ColocationSnapshot seen) {
   }
   seen.quotas = views_;
   ColocationDecision decision = policy_.Decide(seen);
+  until_asked_.store(decision.until_asked);
+  // One that came just before that has woken nobody.
+  if (decision.until_asked && pending_.load() > 0) decision.look_again = std::chrono::nanoseconds(0);
   if (!ledgers_.empty()) decision.look_again = std::min<std::chrono::nanoseconds>(decision.look_again, kLongestLook);
   if (fresh) decision.look_again = std::min<std::chrono::nanoseconds>(decision.look_again, kSettling);
   if (learning) {
@@ -204,6 +208,7 @@ void Arbiter::Run() {
       heard = news_;
       seen.held = state_.hold.has_value();
       seen.parallelism = Parallelism();
+      seen.serving = machine_.run_threads;
     }
     seen.pending = pending_.load(std::memory_order_acquire);
     const MonotonicTime began = clock_.Now();

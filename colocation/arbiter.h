@@ -54,9 +54,10 @@ struct ArbiterState {
 };
 
 struct ArbitratedMachine {
-  int cores = 1;           // That the server and its trainers may use.
-  int all_cores = 1;       // That there are: others in their control groups may use those.
-  int server_threads = 1;  // Of the server that can compute at once.
+  int cores = 1;          // That the server and its trainers may use.
+  int all_cores = 1;      // That there are: others in their control groups may use those.
+  int run_threads = 1;    // Of the server that can compute requests at once.
+  int other_threads = 0;  // Of the server that can be busy beside them.
 };
 
 // Applies a policy: watches what it depends on, asks it, and stops trainers or lets them on. A trainer is stopped as a
@@ -71,7 +72,8 @@ class Arbiter {
   Arbiter(const Arbiter&) = delete;
   Arbiter& operator=(const Arbiter&) = delete;
 
-  [[nodiscard]] const ColocationPolicy& policy() const { return policy_; }
+  // Whether it ever stops anybody.
+  [[nodiscard]] bool holds() const { return thread_.joinable(); }
 
   // Takes a trainer of so many threads under its rule for as long as the lease lasts. `pidfd` is a descriptor of its
   // process, borrowed.
@@ -117,6 +119,8 @@ class Arbiter {
 
   // Changed by whoever brings requests.
   std::atomic<std::int64_t> pending_{0};
+  // Set by the arbiter thread: it is to be woken when a request comes and none was there.
+  std::atomic<bool> until_asked_{false};
 
   // Arbiter thread only.
   std::deque<QuotaLedger> ledgers_;

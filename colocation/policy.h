@@ -27,12 +27,14 @@ struct ColocationSnapshot {
   std::int64_t pending = 0;           // Requests that were let in and are not answered yet.
   bool held = false;                  // Trainers are held just now.
   int parallelism = 1;                // Threads of server and trainers that can run at once.
+  int serving = 1;                    // Of them, those that compute requests.
   std::span<const QuotaView> quotas;  // Of every limit that is known well enough.
 };
 
 struct ColocationDecision {
   std::optional<HoldReason> hold;                                         // Nullopt: trainers run.
   std::chrono::nanoseconds look_again = std::chrono::nanoseconds::max();  // When nothing happens before.
+  bool until_asked = false;                                               // Look again when a request comes.
 
   friend bool operator==(const ColocationDecision&, const ColocationDecision&) = default;
 };

@@ -1,6 +1,7 @@
 #include "colocation/quota_ledger.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "api/base/duration.h"
@@ -11,17 +12,26 @@ namespace {
 constexpr std::chrono::seconds kLimitStands{1};
 // Between two looks that tell how many cores are busy.
 constexpr std::chrono::milliseconds kMostTime{50};
-constexpr double kForgetting = 0.995;
-constexpr double kEnough = 0.5;  // Seconds.
+// Seconds of training: that are enough to tell, that are remembered, and after which a stretch counts although it goes
+// on.
+constexpr double kEnough = 0.3;
+constexpr double kLately = 0.15;
+constexpr double kLong = 1;
+constexpr double kLongStretch = 0.2;
+constexpr std::chrono::milliseconds kShortestPeriod{10};
 
 }  // namespace
+
+bool Binds(const CpuLimit& limit, int cores) {
+  return limit.quota < cores * limit.period && limit.period >= kShortestPeriod;
+}
 
 void QuotaLedger::ReadLimit(MonotonicTime now) {
   if (limit_read_ && now - *limit_read_ < kLimitStands) return;
   limit_read_ = now;
   std::optional<CpuLimit> limit;
   const auto read = meter_->Limit();
-  if (read && read->quota < cores_ * read->period && read->period >= kShortestPeriod) limit = *read;
+  if (read && Binds(*read, cores_)) limit = *read;
   if (limit == limit_) return;
   if (!limit || !limit_ || limit->period != limit_->period) {
     period_clock_.reset();
@@ -31,17 +41,26 @@ void QuotaLedger::ReadLimit(MonotonicTime now) {
   limit_ = limit;
 }
 
-void QuotaLedger::LearnBusy(Since since, MonotonicTime now, std::chrono::nanoseconds used) {
-  const std::chrono::nanoseconds time = now - std::exchange(looked_, now);
-  const std::chrono::nanoseconds use = used - std::exchange(used_, used);
-  if (since == Since::kOther || time > kMostTime) return;
-  trained_ = kForgetting * trained_ + (since == Since::kTrained ? Seconds(time) : 0);
-  trained_use_ = kForgetting * trained_use_ + Seconds(use);
+void QuotaLedger::LearnBusy(Since since, std::chrono::nanoseconds time, std::chrono::nanoseconds use) {
+  if (since == Since::kOther || time > kMostTime || use < std::chrono::nanoseconds(0)) {
+    stretch_ = {};
+    return;
+  }
+  // What is counted lags behind: a stretch is known when it has ended.
+  if (since == Since::kTrained) stretch_.time += Seconds(time);
+  stretch_.use += Seconds(use);
+  if (since == Since::kTrained && stretch_.time < kLongStretch) return;
+  for (const auto& [sums, memory] : {std::pair(&lately_, kLately), {&long_since_, kLong}}) {
+    const double keeps = std::exp(-stretch_.time / memory);
+    *sums = {.time = keeps * sums->time + stretch_.time, .use = keeps * sums->use + stretch_.use};
+  }
+  stretch_ = {};
 }
 
 std::optional<double> QuotaLedger::Busy() const {
-  if (trained_ < kEnough) return std::nullopt;
-  return trained_use_ / trained_;
+  if (long_since_.time < kEnough || lately_.time <= 0) return std::nullopt;
+  // Training that begins to use more (a trainer that has loaded its libraries, a wide operator) is seen at once.
+  return std::max(lately_.use / lately_.time, long_since_.use / long_since_.time);
 }
 
 void QuotaLedger::Look(Since since) {
@@ -52,9 +71,13 @@ void QuotaLedger::Look(Since since) {
   if (!limit_) return;
   const auto use = meter_->Use();
   if (!use) return;
+  const std::chrono::nanoseconds served = server_use_();
   const MonotonicTime now = clock_.Now();
   throttled_ = use->throttled;
-  LearnBusy(since, now, use->used);
+  const MonotonicTime looked = std::exchange(looked_, now);
+  const std::chrono::nanoseconds used_then = std::exchange(used_, use->used);
+  const std::chrono::nanoseconds served_then = std::exchange(served_, served);
+  LearnBusy(since, now - looked, use->used - used_then);
   period_clock_->Look(before, now, use->periods);
   if (!period_clock_->known()) {
     period_ends_.reset();
@@ -62,12 +85,18 @@ void QuotaLedger::Look(Since since) {
   }
   const MonotonicTime begins = period_clock_->NextAfter(now + kLead) - limit_->period;
   const MonotonicTime ends = begins + limit_->period - kLead;
-  // What may have been used since it began, unseen by us, counts.
-  const std::chrono::nanoseconds late = std::max(std::chrono::nanoseconds(0), now - begins);
-  const std::chrono::nanoseconds served = server_use_();
   fresh_ = !period_ends_ || ends - *period_ends_ > limit_->period / 2;
-  used_before_ = std::max(fresh_ ? std::chrono::nanoseconds::min() : used_before_, use->used - cores_ * late);
-  served_before_ = std::max(fresh_ ? std::chrono::nanoseconds::min() : served_before_, served - cores_ * late);
+  // What was used before the period is at least what had been by a look before it, and at least what has been by now
+  // less what can have been since.
+  if (fresh_ && looked <= begins) {
+    used_before_ = used_then;
+    served_before_ = served_then;
+  } else if (fresh_) {
+    used_before_ = served_before_ = std::chrono::nanoseconds::min();
+  }
+  const std::chrono::nanoseconds late = std::max(std::chrono::nanoseconds(0), now - begins);
+  used_before_ = std::max(used_before_, use->used - cores_ * late);
+  served_before_ = std::max(served_before_, served - cores_ * late);
   const std::chrono::nanoseconds used = std::max(use->used - used_before_, served - served_before_);
   period_ends_ = ends;
   view_ = QuotaView{.quota = limit_->quota, .left = limit_->quota - used, .until_refill = ends - now, .busy = Busy()};

@@ -14,15 +14,16 @@
 
 namespace tandem {
 
+// Whether training is to be paced by the limit on a machine of so many cores. Limits of very short periods are left
+// alone: nobody is throttled for longer than that.
+[[nodiscard]] bool Binds(const CpuLimit& limit, int cores);
+
 // Keeps the books of one CPU limit: what of its period's time is left, and for how long that has to last. What is told
 // errs towards less. Used by one thread.
 class QuotaLedger {
  public:
   // Periods are taken to begin so much before they do, so that training stops in time.
   static constexpr std::chrono::microseconds kLead{300};
-
-  // Limits of shorter periods are left alone: nobody is throttled for longer than that.
-  static constexpr std::chrono::milliseconds kShortestPeriod{10};
 
   // CPU time of the server. The group's own count lags behind by what its threads have used since the last tick.
   using ServerUse = std::function<std::chrono::nanoseconds()>;
@@ -57,7 +58,7 @@ class QuotaLedger {
  private:
   void ReadLimit(MonotonicTime now);
   [[nodiscard]] std::optional<double> Busy() const;
-  void LearnBusy(Since since, MonotonicTime now, std::chrono::nanoseconds used);
+  void LearnBusy(Since since, std::chrono::nanoseconds time, std::chrono::nanoseconds use);
 
   // Constant after construction.
   const std::unique_ptr<CpuLimitMeter> meter_;
@@ -76,9 +77,16 @@ class QuotaLedger {
   // Of the last look.
   MonotonicTime looked_;
   std::chrono::nanoseconds used_{0};
-  // Seconds that trainers ran while nobody asked, and what was used in them; the older the less they count.
-  double trained_ = 0;
-  double trained_use_ = 0;
+  std::chrono::nanoseconds served_{0};
+  // Seconds that trainers ran while nobody asked, and what was used in them.
+  struct Trained {
+    double time = 0;
+    double use = 0;
+  };
+  Trained stretch_;  // The one that goes on.
+  // Of those that ended; the older the less they count.
+  Trained lately_;
+  Trained long_since_;
   std::optional<QuotaView> view_;
   std::uint64_t throttled_ = 0;
 };

@@ -11,13 +11,21 @@ ColocationDecision TandemPolicy::Decide(const ColocationSnapshot& snapshot) cons
   const int threads = std::max(snapshot.parallelism, 1);
   for (const QuotaView& quota : snapshot.quotas) {
     const nanoseconds margin = std::min<nanoseconds>(kUncounted, quota.quota / (8 * threads));
-    const double busy = snapshot.pending > 0 ? threads : std::clamp<double>(quota.busy.value_or(threads), 1, threads);
-    const nanoseconds lasts = nanoseconds(std::llround(static_cast<double>(quota.left.count()) / busy)) -
-                              (snapshot.held ? margin : nanoseconds(0));
+    const auto lasts = [&](double busy) {
+      const nanoseconds time(std::llround(static_cast<double>(quota.left.count()) / busy));
+      return std::max(time - (snapshot.held ? margin : nanoseconds(0)), nanoseconds(0));
+    };
+    // Never less than requests could use when they come: what is left must last for them.
+    const double least = std::clamp(snapshot.serving, 1, threads);
+    const nanoseconds quiet = lasts(std::clamp<double>(quota.busy.value_or(threads), least, threads));
+    const nanoseconds always = lasts(threads);
+    const nanoseconds now = snapshot.pending > 0 ? always : quiet;
+    if (now >= quota.until_refill && always < quota.until_refill) decision.until_asked = true;
     nanoseconds look = kRunningLook;
-    if (lasts < quota.until_refill) {
+    if (now < quota.until_refill) {
       decision.hold = HoldReason::kQuota;
-      look = std::max<nanoseconds>(quota.until_refill - std::max(lasts, nanoseconds(0)), kShortestLook);
+      // Nobody tells when the requests are done.
+      if (quiet < quota.until_refill) look = std::max<nanoseconds>(quota.until_refill - quiet, kShortestLook);
     }
     decision.look_again = std::min({decision.look_again, look, quota.until_refill});
   }

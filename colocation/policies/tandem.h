@@ -8,8 +8,8 @@ namespace tandem {
 // limit that is not enough: training would use up the time of a period, and the requests that come after would stand
 // still with it. So training waits for the moment from which the period's time does not run out any more: when as much
 // is left as all threads together could use until the next period or, while no request is under way, as much as
-// training does use. Then it may have all of it. Until that moment every bit is there for requests; after it nothing is
-// lost, because what is left at the end of a period is.
+// training does use, but never less than requests could. Then it may have all of it. Until that moment every bit is
+// there for requests; after it nothing is lost, because what is left at the end of a period is.
 class TandemPolicy final : public ColocationPolicy {
  public:
   // Use is counted when a thread leaves its core, or a timer ticks. So much more for each thread, but never more than

@@ -51,7 +51,7 @@ Result<std::unique_ptr<ContainedTrainer>> ContainedTrainer::Start(TrainerRun run
   std::unique_ptr<TrainerLease> lease;
   if (options.arbiter != nullptr && process->pidfd() >= 0) {
     lease = options.arbiter->Admit(process->pidfd(), threads);
-  } else if (options.arbiter != nullptr) {
+  } else if (options.arbiter != nullptr && options.arbiter->holds()) {
     LogWarning("a trainer cannot be stopped for requests: there is no descriptor of its process", {{"trainer", name}});
   }
   return std::unique_ptr<ContainedTrainer>(

@@ -41,11 +41,13 @@ int TrainingThreads(const ServeOptions& options, bool paced) {
 }
 
 ArbitratedMachine Machine(const ServeOptions& options) {
-  const int runs = options.threads > 0 ? options.threads : UsableCores();
-  const int front_ends = 1;  // One that is busy while runs are; more are rare, and seen at the next look.
+  // Each worker computes beside the threads that all share. More than one front end is seldom busy at once, and what
+  // else is used is seen at the next look.
+  const int shared = (options.threads > 0 ? options.threads : UsableCores()) - 1;
   return {.cores = AllowedCores(),
           .all_cores = static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN))),
-          .server_threads = runs + front_ends};
+          .run_threads = shared + options.workers,
+          .other_threads = 1};
 }
 
 }  // namespace
@@ -56,9 +58,10 @@ Result<Colocation> SetUpColocation(const ServeOptions& options, const Clock& clo
   const ColocationPolicy& policy = *colocation.policy;
   CpuLimitMeters limits;
   if (policy.heeds_quotas() && options.allow_training) limits = OpenCpuLimits();
+  const ArbitratedMachine machine = Machine(options);
   for (const auto& meter : limits.meters) {
     const auto limit = meter->Limit();
-    if (!limit) continue;
+    if (!limit || !Binds(*limit, machine.all_cores)) continue;
     colocation.paced = true;
     LogInfo("CPU limit", {{"group", meter->name()}, {"cores", std::to_string(limit->cores())}});
   }
@@ -66,7 +69,6 @@ Result<Colocation> SetUpColocation(const ServeOptions& options, const Clock& clo
     LogWarning("training is not paced by a CPU limit: its use cannot be read", {{"group", group}});
   }
   colocation.training_threads = TrainingThreads(options, colocation.paced);
-  const ArbitratedMachine machine = Machine(options);
   const std::vector<int> cores = CoresOfThisThread();
   if (const auto serving = policy.ServingCores(static_cast<int>(cores.size())); serving && options.allow_training) {
     const auto count = static_cast<std::size_t>(*serving);

@@ -43,7 +43,7 @@ struct ServeOptions {
   std::string state;      // Empty: the user's.
   std::string data_root;  // Empty: jobs can read no data.
   std::string colocation = "tandem";
-  int training_threads = 0;  // 0: all usable cores.
+  int training_threads = 0;  // 0: all usable cores; under a CPU limit up to twice as many.
   int max_training_jobs = 1;
   int training_attempts = 5;
   double training_hang_secs = 300;

@@ -152,13 +152,13 @@ TEST(Arbiter, PacesTrainersByALimit) {
   const auto policy = MakeColocationPolicy("tandem").value();
   CpuLimitMeters limits;
   limits.meters.push_back(std::make_unique<GridMeter>());
-  Arbiter arbiter(RealClock::Instance(), *policy, std::move(limits), {.cores = 2, .all_cores = 2, .server_threads = 1});
+  Arbiter arbiter(RealClock::Instance(), *policy, std::move(limits), {.cores = 2, .all_cores = 2, .run_threads = 1});
   const Child child;
   const auto lease = arbiter.Admit(child.pidfd(), 4);
   EXPECT_EQ(arbiter.State().parallelism, 2);
-  while (arbiter.State().decisions.count() == 0 || arbiter.State().quotas[0].learning) {
-    std::this_thread::sleep_for(1ms);
-  }
+  const auto knows = [&] { return arbiter.State().decisions.count() > 0 && !arbiter.State().quotas[0].learning; };
+  for (int i = 0; i < 10'000 && !knows(); ++i) std::this_thread::sleep_for(1ms);
+  ASSERT_TRUE(knows());
   // Every period: it is not the looking for their beginning that stops it.
   for (int i = 0; i < 3; ++i) {
     EXPECT_TRUE(child.Becomes(true)) << i;

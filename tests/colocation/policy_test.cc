@@ -81,8 +81,15 @@ TEST(TandemPolicy, HoldsTrainingAgainWhenMoreWasUsedThanCouldBeSeen) {
 TEST(TandemPolicy, CountsOnWhatTrainingUsesWhileNobodyAsks) {
   const auto policy = Policy("tandem");
   const std::array<QuotaView, 1> quota = {{{.quota = 100ms, .left = 75ms, .until_refill = 45ms, .busy = 1.5}}};
-  EXPECT_EQ(policy->Decide({.pending = 0, .held = true, .parallelism = 2, .quotas = quota}).hold, std::nullopt);
-  EXPECT_EQ(policy->Decide({.pending = 1, .held = true, .parallelism = 2, .quotas = quota}).hold, HoldReason::kQuota);
+  const auto quiet = policy->Decide({.pending = 0, .held = true, .parallelism = 2, .quotas = quota});
+  EXPECT_EQ(quiet.hold, std::nullopt);
+  EXPECT_TRUE(quiet.until_asked);
+  const auto asked = policy->Decide({.pending = 1, .held = true, .parallelism = 2, .quotas = quota});
+  EXPECT_EQ(asked.hold, HoldReason::kQuota);
+  EXPECT_EQ(asked.look_again, 4ms) << "the request may be done then";
+  EXPECT_EQ(policy->Decide({.pending = 0, .held = true, .parallelism = 2, .serving = 2, .quotas = quota}).hold,
+            HoldReason::kQuota)
+      << "two threads of requests could use more than is left";
 }
 
 TEST(TandemPolicy, LetsTrainingHaveItsPartOfATinyQuota) {

@@ -74,6 +74,8 @@ class GroupMeter final : public CpuLimitMeter {
 // A machine of two cores: requests that need the CPU for a while each, in front of training that takes the rest.
 class Machine {
  public:
+  static constexpr int kCores = 2;
+
   Machine() : ledger_(std::make_unique<GroupMeter>(group), clock_, kCores, [this] { return served_; }) {}
 
   struct Request {
@@ -99,10 +101,12 @@ class Machine {
     for (; clock_.Now() - begin < time; clock_.Advance(kStep)) {
       const MonotonicTime now = clock_.Now();
       while (next < requests.size() && begin + requests[next].at <= now) running.push_back(requests[next++].work);
-      if (training == Training::kPaced && now >= look) std::tie(held, look) = Ask(now);
-      const int serving = std::min<int>(kCores, static_cast<int>(running.size()));
-      const int training_threads = training == Training::kNone || held ? 0 : kCores - serving;
       pending_ = static_cast<std::int64_t>(running.size());
+      if (training == Training::kPaced && (now >= look || (until_asked_ && pending_ > 0))) {
+        std::tie(held, look) = Ask(now);
+      }
+      const int serving = std::min<int>(run_threads, static_cast<int>(running.size()));
+      const int training_threads = training == Training::kNone || held ? 0 : kCores - serving;
       const auto for_training = nanoseconds(std::llround(trainer_busy * static_cast<double>(training_threads) * 1e5));
       const nanoseconds wanted = serving * kStep + for_training;
       const nanoseconds got = group.Run(now, serving + training_threads, wanted);
@@ -119,25 +123,26 @@ class Machine {
   }
 
   Group group;
-  double trainer_busy = 1;  // What a thread of the trainer uses of its core.
+  double trainer_busy = 1;   // What a thread of the trainer uses of its core.
+  int run_threads = kCores;  // Requests that are computed at once.
 
   [[nodiscard]] const QuotaLedger& ledger() const { return ledger_; }
 
  private:
-  static constexpr int kCores = 2;
-
   // As the arbiter does.
   std::pair<bool, MonotonicTime> Ask(MonotonicTime now) {
     const bool was_held = std::exchange(held_before_, held_);
-    ledger_.Look(pending_ > 0 || (held_ && was_held) ? QuotaLedger::Since::kOther
-                 : held_                             ? QuotaLedger::Since::kStopped
-                                                     : QuotaLedger::Since::kTrained);
+    const bool asked = std::exchange(pending_before_, pending_) > 0 || pending_ > 0;
+    ledger_.Look(asked || (held_ && was_held) ? QuotaLedger::Since::kOther
+                 : held_                      ? QuotaLedger::Since::kStopped
+                                              : QuotaLedger::Since::kTrained);
     if (ledger_.learning()) return {false, now + 500us};
     std::vector<QuotaView> views;
     if (ledger_.view()) views.push_back(*ledger_.view());
-    const auto decision =
-        TandemPolicy().Decide({.pending = pending_, .held = held_, .parallelism = kCores, .quotas = views});
+    const auto decision = TandemPolicy().Decide(
+        {.pending = pending_, .held = held_, .parallelism = kCores, .serving = run_threads, .quotas = views});
     held_ = decision.hold.has_value();
+    until_asked_ = decision.until_asked;
     const nanoseconds wait = std::min<nanoseconds>(decision.look_again, ledger_.fresh() ? 500us : 1'000'000us);
     return {held_, now + std::max(wait, kStep)};
   }
@@ -146,7 +151,9 @@ class Machine {
   QuotaLedger ledger_;
   bool held_ = false;
   bool held_before_ = false;
+  bool until_asked_ = false;
   std::int64_t pending_ = 0;
+  std::int64_t pending_before_ = 0;
   nanoseconds served_{0};
 };
 
@@ -174,30 +181,37 @@ TEST(QuotaPacing, MakesNoRequestWaitThatWouldNotWaitAlone) {
   const auto holds = rc::check("requests beside training", [](std::uint64_t seed) {
     const double rate = 10 + static_cast<double>(seed % 40);
     const auto requests = Poisson(seed, rate, 12ms, 5s);
+    const int run_threads = 1 + static_cast<int>(seed / 40 % Machine::kCores);
+    const double busy = 0.5 + 0.1 * static_cast<double>(seed / 80 % 6);
     Machine alone;
+    alone.run_threads = run_threads;
     alone.Run(1s, {}, Machine::Training::kPaced);
     const auto without = alone.Run(5s, requests, Machine::Training::kNone);
     Machine beside;
-    beside.Run(1s, {}, Machine::Training::kPaced);
+    beside.run_threads = run_threads;
+    beside.trainer_busy = busy;
+    beside.Run(3s, {}, Machine::Training::kPaced);
     const auto with = beside.Run(5s, requests, Machine::Training::kPaced);
     RC_ASSERT(with.stalled <= without.stalled + 5ms);
     RC_ASSERT(with.served >= without.served - 5ms);
-    // And what they leave is used.
-    RC_ASSERT(with.trained >= (5s - with.served) * 9 / 10);
+    // And what they leave is used, as far as training can.
+    if (busy == 1) RC_ASSERT(with.trained >= (5s - with.served) * 9 / 10);
   });
   EXPECT_TRUE(holds);
 }
 
-TEST(QuotaPacing, GivesTrainingAllOfTheQuotaAlsoWhenItDoesNotUseItsCoresWholly) {
+TEST(QuotaPacing, CountsOnWhatTrainingUsesOfItsCores) {
   const auto requests = Poisson(3, 30, 12ms, 20s);
   Machine alone;
+  alone.run_threads = 1;
   const auto without = alone.Run(20s, requests, Machine::Training::kNone);
   Machine beside;
+  beside.run_threads = alone.run_threads;
   beside.trainer_busy = 0.8;
   beside.Run(3s, {}, Machine::Training::kPaced);
   const auto with = beside.Run(20s, requests, Machine::Training::kPaced);
-  EXPECT_GE(with.trained, (20s - with.served) * 88 / 100);
-  EXPECT_LE(with.stalled, without.stalled + 40ms) << "a five-hundredth of the time";
+  EXPECT_GE(with.trained, (20s - with.served) * 84 / 100) << "0.76 if it had to expect both cores to be busy";
+  EXPECT_LE(with.stalled, without.stalled + 20ms) << "a thousandth of the time";
 }
 
 TEST(QuotaPacing, IsWhatKeepsRequestsFromStalling) {

@@ -26,8 +26,9 @@ const std::map<std::string, std::set<std::string>>& Allowed() {
       // The program's commands: the one room that joins the server and the load generator.
       {"server/cli", {"api/base", "api/wire", "memory", "profiler", "runtimes", "colocation", "server", "loadgen"}},
       {"loadgen", {"api/base", "api/wire"}},
-      {"bench", {"api/base", "api/wire", "memory", "profiler", "runtimes", "colocation", "server", "server/cli", "loadgen",
-                "tests"}},
+      {"bench",
+       {"api/base", "api/wire", "memory", "profiler", "runtimes", "colocation", "server", "server/cli", "loadgen",
+        "tests"}},
   };
   return allowed;
 }
