@@ -8,8 +8,6 @@
 #include <thread>
 #include <utility>
 
-#include <unistd.h>
-
 #include "api/base/clock.h"
 #include "api/base/duration.h"
 #include "api/base/format.h"
@@ -17,6 +15,7 @@
 #include "bench/cpu_group.h"
 #include "bench/interleave.h"
 #include "bench/load_window.h"
+#include "bench/synthetic_job.h"
 #include "colocation/policy.h"
 #include "loadgen/infer_request_bytes.h"
 #include "loadgen/metrics_watch.h"
@@ -32,7 +31,6 @@ constexpr auto kPatience = 60s;
 constexpr auto kPoll = 20ms;
 // What trains alone to compare with.
 const std::string kSimple = "idle";
-constexpr std::int64_t kManySteps = 1'000'000'000;
 
 struct Spec {
   std::string model;
@@ -131,10 +129,8 @@ class TrainingServer {
 
   // Returns when the job has made its first steps and waits.
   Status SubmitJob() {
-    const std::string body = Format(
-        R"({{"model": "{}", "data": {{"kind": "synthetic", "samples": 256, "classes": 1000}}, "batch_size": {}, "steps": {}}})",
-        ModelName(spec_.model), spec_.batch, kManySteps);
-    TANDEM_ASSIGN(const Json::Value job, client_->Post("/v2/train/jobs", body));
+    TANDEM_ASSIGN(const Json::Value job,
+                  client_->Post("/v2/train/jobs", SyntheticJob(ModelName(spec_.model), spec_.batch)));
     job_ = "/v2/train/jobs/" + job["id"].asString();
     const MonotonicTime until = RealClock::Instance().Now() + kPatience;
     for (double steps = 0; steps < 3;) {

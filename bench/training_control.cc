@@ -12,6 +12,7 @@
 #include "api/base/clock.h"
 #include "api/base/format.h"
 #include "bench/interleave.h"
+#include "bench/synthetic_job.h"
 #include "bench/training/network_job.h"
 #include "bench/training_kinds.h"
 #include "bench/training_side.h"
@@ -28,7 +29,6 @@ constexpr int kMostTimes = 1000;
 constexpr auto kPatience = 60s;
 constexpr auto kLook = 20us;
 constexpr auto kPoll = 2ms;
-constexpr std::int64_t kManySteps = 1'000'000'000;
 
 // Seconds until the condition holds.
 Result<double> TimeUntil(const std::function<Result<bool>()>& condition, std::chrono::nanoseconds look,
@@ -140,9 +140,7 @@ class TrainingStart final : public Measurement {
 };
 
 Result<Figures> TrainingStart::Round(cli::ApiClient& client) const {
-  const std::string spec = Format(
-      R"({{"model": "{}", "data": {{"kind": "synthetic", "samples": 256, "classes": 1000}}, "batch_size": {}, "steps": {}}})",
-      ModelName(model_), batch_, kManySteps);
+  const std::string spec = SyntheticJob(ModelName(model_), batch_);
   Figures figures;
   const MonotonicTime began = RealClock::Instance().Now();
   TANDEM_ASSIGN(const Json::Value job, client.Post("/v2/train/jobs", spec));

@@ -45,10 +45,19 @@ std::optional<std::uint64_t> ReadMemoryLimit(const fs::path& root) {
   return limit;
 }
 
-int AllowedCores() {
+std::vector<int> AllowedCoreNumbers() {
+  std::vector<int> cores;
   cpu_set_t set;
   CPU_ZERO(&set);
-  return ::sched_getaffinity(0, sizeof(set), &set) == 0 ? std::max(CPU_COUNT(&set), 1) : 1;
+  if (::sched_getaffinity(0, sizeof(set), &set) != 0) return cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(core, &set)) cores.push_back(core);
+  }
+  return cores;
+}
+
+int AllowedCores() {
+  return std::max(static_cast<int>(AllowedCoreNumbers().size()), 1);
 }
 
 int UsableCores() {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <vector>
 
 namespace tandem {
 
@@ -18,7 +19,9 @@ struct CpuQuota {
 // The tightest memory limit in bytes, likewise.
 [[nodiscard]] std::optional<std::uint64_t> ReadMemoryLimit(const std::filesystem::path& root = "/");
 
-// The cores that this thread may run on, whatever its quota. At least 1.
+// The numbers of the cores that this thread may run on, whatever its quota; empty when they cannot be told.
+[[nodiscard]] std::vector<int> AllowedCoreNumbers();
+// How many there are. At least 1.
 [[nodiscard]] int AllowedCores();
 
 // How many threads can run at once: the cores that this process may use, bounded by its CPU quota. At least 1.

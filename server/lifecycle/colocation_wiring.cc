@@ -14,17 +14,6 @@
 namespace tandem {
 namespace {
 
-std::vector<int> CoresOfThisThread() {
-  std::vector<int> cores;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof set, &set) != 0) return cores;
-  for (int core = 0; core < CPU_SETSIZE; ++core) {
-    if (CPU_ISSET(core, &set)) cores.push_back(core);
-  }
-  return cores;
-}
-
 Status KeepTo(const std::vector<int>& cores, std::size_t count) {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -69,7 +58,7 @@ Result<Colocation> SetUpColocation(const ServeOptions& options, const Clock& clo
     LogWarning("training is not paced by a CPU limit: its use cannot be read", {{"group", group}});
   }
   colocation.training_threads = TrainingThreads(options, colocation.paced);
-  const std::vector<int> cores = CoresOfThisThread();
+  const std::vector<int> cores = AllowedCoreNumbers();
   if (const auto serving = policy.ServingCores(static_cast<int>(cores.size())); serving && options.allow_training) {
     const auto count = static_cast<std::size_t>(*serving);
     TANDEM_TRY(KeepTo(cores, count));
