@@ -138,6 +138,7 @@ ColocationDecision Arbiter::Decide(ColocationSnapshot seen) {
     if (ledger.view()) views_.push_back(*ledger.view());
   }
   seen.quotas = views_;
+  seen.now = clock_.Now().time_since_epoch();
   ColocationDecision decision = policy_.Decide(seen);
   until_asked_.store(decision.until_asked);
   // One that came just before that has woken nobody.

@@ -5,9 +5,11 @@
 #include "colocation/policies/idle.h"
 #include "colocation/policies/nice.h"
 #include "colocation/policies/none.h"
+#include "colocation/policies/op_gate.h"
 #include "colocation/policies/partition.h"
 #include "colocation/policies/pause.h"
 #include "colocation/policies/tandem.h"
+#include "colocation/policies/time_slice.h"
 
 namespace tandem {
 namespace {
@@ -25,8 +27,14 @@ struct Entry {
 };
 
 constexpr Entry kPolicies[] = {
-    {"tandem", Make<TandemPolicy>}, {"none", Make<NonePolicy>},   {"nice", Make<NicePolicy>},
-    {"idle", Make<IdlePolicy>},     {"pause", Make<PausePolicy>}, {"partition", Make<PartitionPolicy>},
+    {"tandem", Make<TandemPolicy>},
+    {"none", Make<NonePolicy>},
+    {"nice", Make<NicePolicy>},
+    {"idle", Make<IdlePolicy>},
+    {"pause", Make<PausePolicy>},
+    {"partition", Make<PartitionPolicy>},
+    {"time_slice", Make<TimeSlicePolicy>},
+    {"op_gate", Make<OpGatePolicy>},
 };
 
 }  // namespace

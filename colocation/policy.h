@@ -28,11 +28,13 @@ struct ColocationSnapshot {
   bool held = false;                  // Trainers are held just now.
   int parallelism = 1;                // Threads of server and trainers that can run at once.
   int serving = 1;                    // Of them, those that compute requests.
+  std::chrono::nanoseconds now{0};    // Since any moment that stays the same.
   std::span<const QuotaView> quotas;  // Of every limit that is known well enough.
 };
 
 struct ColocationDecision {
-  std::optional<HoldReason> hold;                                         // Nullopt: trainers run.
+  std::optional<HoldReason> hold;                                         // At once and as a whole; nullopt: not.
+  std::optional<HoldReason> hold_heavy;                                   // Operators that are heavy do not begin.
   std::chrono::nanoseconds look_again = std::chrono::nanoseconds::max();  // When nothing happens before.
   bool until_asked = false;                                               // Look again when a request comes.
 
@@ -56,6 +58,8 @@ class ColocationPolicy {
   // Whether decisions depend on CPU limits, and on the requests that are under way.
   [[nodiscard]] virtual bool heeds_quotas() const { return false; }
   [[nodiscard]] virtual bool heeds_requests() const { return false; }
+  // Whether it ever holds heavy operators.
+  [[nodiscard]] virtual bool gates_operators() const { return false; }
   // How many of these cores are for requests alone, trainers having the others; nullopt: all are for both.
   [[nodiscard]] virtual std::optional<int> ServingCores(int /*cores*/) const { return std::nullopt; }
   [[nodiscard]] virtual ColocationDecision Decide(const ColocationSnapshot& /*snapshot*/) const { return {}; }

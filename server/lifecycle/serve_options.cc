@@ -137,7 +137,9 @@ void AddServeFlags(CLI::App& app, ServeOptions& o) {
        training);
   Flag(app, "--data-root", o.data_root, "Folder that jobs may read data from; without it they can read none", training);
   Flag(app, "--colocation", o.colocation,
-       "How training stands behind requests: tandem; for comparison none, nice, idle, pause, partition", training)
+       "How training stands behind requests: tandem; for comparison none, nice, idle, pause, partition, time_slice, "
+       "op_gate",
+       training)
       ->check(CLI::IsMember(Names(ColocationPolicyNames())))
       ->capture_default_str();
   Flag(app, "--training-threads", o.training_threads,

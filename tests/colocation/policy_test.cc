@@ -19,7 +19,8 @@ TEST(ColocationPolicy, IsChosenByName) {
   const auto unknown = MakeColocationPolicy("tandom");
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().message,
-            "co-location policy 'tandom' is not known; known are tandem, none, nice, idle, pause, partition");
+            "co-location policy 'tandom' is not known; known are tandem, none, nice, idle, pause, partition, "
+            "time_slice, op_gate");
 }
 
 TEST(ColocationPolicy, RanksTrainers) {
@@ -39,6 +40,24 @@ TEST(ColocationPolicy, BaselinesNeverHoldTraining) {
 TEST(PausePolicy, HoldsTrainingWhileARequestIsUnderWay) {
   EXPECT_EQ(Policy("pause")->Decide({.pending = 1}).hold, HoldReason::kRequests);
   EXPECT_EQ(Policy("pause")->Decide({.pending = 0}).hold, std::nullopt);
+}
+
+TEST(TimeSlicePolicy, GivesEveryOtherSliceToRequestsWhileThereAreAny) {
+  const auto policy = Policy("time_slice");
+  EXPECT_EQ(policy->Decide({.pending = 0, .now = 15ms}), ColocationDecision{});
+  const auto training = policy->Decide({.pending = 1, .now = 3ms});
+  EXPECT_EQ(training.hold, std::nullopt);
+  EXPECT_EQ(training.look_again, 7ms);
+  const auto serving = policy->Decide({.pending = 1, .now = 10ms});
+  EXPECT_EQ(serving.hold, HoldReason::kRequests);
+  EXPECT_EQ(serving.look_again, 10ms);
+}
+
+TEST(OpGatePolicy, HoldsOnlyHeavyOperatorsWhileARequestIsUnderWay) {
+  EXPECT_EQ(Policy("op_gate")->Decide({.pending = 1}), ColocationDecision{.hold_heavy = HoldReason::kRequests});
+  EXPECT_EQ(Policy("op_gate")->Decide({.pending = 0}), ColocationDecision{});
+  EXPECT_TRUE(Policy("op_gate")->gates_operators());
+  EXPECT_FALSE(Policy("tandem")->gates_operators());
 }
 
 TEST(PartitionPolicy, DividesTheCoresUnlessThereIsOnlyOne) {

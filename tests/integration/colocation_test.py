@@ -9,7 +9,7 @@ from raw_http import Connection, slow_body
 from tandem_server import BINARY, PATIENCE, until
 from training_jobs import STEADY, TrainingTest
 
-POLICIES = ("tandem", "none", "nice", "idle", "pause", "partition")
+POLICIES = ("tandem", "none", "nice", "idle", "pause", "partition", "time_slice", "op_gate")
 LONG = {"epochs": None, "steps": 100_000_000, "evaluation": None}
 
 
