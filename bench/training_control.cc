@@ -85,11 +85,11 @@ Result<Figures> TrainingPause::Round(jobs::TrainerProcess& trainer, std::mt19937
   Figures longest{{"pause", 0}, {"resume", 0}};
   for (int i = 0; i < times_; ++i) {
     std::this_thread::sleep_for(std::chrono::duration<double>(moment(random)));
-    trainer.board().Set(Permit::kHold);
+    trainer.board().Set(Permit::kHold, RealClock::Instance().Now());
     const auto held = [&]() -> Result<bool> { return trainer.board().Signs().held; };
     TANDEM_ASSIGN(const double pause, TimeUntil(held, kLook, "the trainer waits"));
     const std::uint64_t ops = trainer.board().Signs().ops;
-    trainer.board().Set(Permit::kRun);
+    trainer.board().Set(Permit::kRun, RealClock::Instance().Now());
     const auto goes_on = [&]() -> Result<bool> { return trainer.board().Signs().ops != ops; };
     TANDEM_ASSIGN(const double resume, TimeUntil(goes_on, kLook, "the trainer goes on"));
     longest["pause"] = std::max(longest["pause"], pause);

@@ -50,7 +50,7 @@ std::uint64_t DecisionTimes::count() const {
 }
 
 Arbiter::Arbiter(const Clock& clock, const ColocationPolicy& policy, CpuLimitMeters limits, ArbitratedMachine machine)
-    : clock_(clock), policy_(policy), machine_(machine) {
+    : clock_(clock), policy_(policy), machine_(machine), heeds_requests_(policy.heeds_requests()) {
   if (policy_.heeds_quotas()) {
     for (auto& meter : limits.meters) ledgers_.emplace_back(std::move(meter), clock_, machine_.all_cores, ThisProcess);
   }
@@ -63,7 +63,8 @@ Arbiter::Arbiter(const Clock& clock, const ColocationPolicy& policy, CpuLimitMet
     }
     ReadLedgers();
   }
-  if (!ledgers_.empty() || policy_.heeds_requests()) thread_ = std::thread([this] { Run(); });
+  const bool decides = policy_.heeds_requests() || policy_.gated_ops() != GatedOps::kNone;
+  if (!ledgers_.empty() || decides) thread_ = std::thread([this] { Run(); });
 }
 
 Arbiter::~Arbiter() {
@@ -75,12 +76,12 @@ Arbiter::~Arbiter() {
   if (thread_.joinable()) thread_.join();
 }
 
-std::unique_ptr<TrainerLease> Arbiter::Admit(int pidfd, int threads) {
+std::unique_ptr<TrainerLease> Arbiter::Admit(const ArbitratedTrainer& trainer) {
   std::uint64_t id = 0;
   {
     const MutexLock lock(mu_);
     id = next_trainer_++;
-    trainers_[id] = {.pidfd = pidfd, .threads = threads};
+    trainers_[id] = {.who = trainer};
   }
   Wake();
   return std::unique_ptr<TrainerLease>(new TrainerLease(*this, id));
@@ -96,11 +97,11 @@ void Arbiter::Wake() {
 
 void Arbiter::RequestBegan() {
   if (pending_.fetch_add(1) != 0) return;
-  if (policy_.heeds_requests() || until_asked_.load()) Wake();
+  if (heeds_requests_.load() || until_asked_.load()) Wake();
 }
 
 void Arbiter::RequestEnded() {
-  if (pending_.fetch_sub(1, std::memory_order_acq_rel) == 1 && policy_.heeds_requests()) Wake();
+  if (pending_.fetch_sub(1, std::memory_order_acq_rel) == 1 && heeds_requests_.load()) Wake();
 }
 
 ArbiterState Arbiter::State() const {
@@ -114,7 +115,7 @@ ArbiterState Arbiter::State() const {
 
 int Arbiter::Parallelism() const {
   int threads = machine_.run_threads + machine_.other_threads;
-  for (const auto& [id, trainer] : trainers_) threads = std::min(machine_.cores, threads + trainer.threads);
+  for (const auto& [id, trainer] : trainers_) threads = std::min(machine_.cores, threads + trainer.who.threads);
   return std::clamp(threads, 1, std::max(machine_.cores, 1));
 }
 
@@ -163,13 +164,14 @@ void Arbiter::Learn(ColocationDecision& decision) {
 }
 
 bool Arbiter::NobodyToHold() const {
-  return std::ranges::all_of(trainers_, [](const auto& entry) { return entry.second.exempt || entry.second.lost; });
+  return std::ranges::all_of(
+      trainers_, [](const auto& entry) { return entry.second.exempt || entry.second.paused || entry.second.lost; });
 }
 
 void Arbiter::ApplyTo(Trainer& trainer, std::optional<HoldReason> hold) {
-  if (trainer.exempt) hold.reset();
+  if (trainer.exempt || trainer.paused) hold.reset();
   if (trainer.lost || trainer.held == hold) return;
-  if (trainer.held.has_value() != hold.has_value() && !Signal(trainer.pidfd, hold ? SIGSTOP : SIGCONT)) {
+  if (trainer.held.has_value() != hold.has_value() && !Signal(trainer.who.pidfd, hold ? SIGSTOP : SIGCONT)) {
     trainer.lost = true;
     hold.reset();
   }
@@ -187,10 +189,23 @@ void Arbiter::ReadLedgers() {
   }
 }
 
-void Arbiter::Apply(std::optional<HoldReason> hold, MonotonicTime began) {
-  state_.hold = hold;
+bool Arbiter::AnyGated() const {
+  return std::ranges::any_of(trainers_, [](const auto& entry) { return !entry.second.gated.empty(); });
+}
+
+void Arbiter::SetPermit(Trainer& trainer, Permit permit) {
+  if (trainer.who.board != nullptr) trainer.who.board->Set(permit, clock_.Now());
+}
+
+void Arbiter::Apply(const ColocationDecision& decision, MonotonicTime began) {
+  state_.hold = decision.hold;
+  state_.hold_heavy = decision.hold_heavy;
   ReadLedgers();
-  for (auto& [id, trainer] : trainers_) ApplyTo(trainer, hold);
+  for (auto& [id, trainer] : trainers_) {
+    ApplyTo(trainer, decision.hold);
+    if (trainer.exempt || trainer.paused) continue;
+    SetPermit(trainer, decision.hold_heavy ? Permit::kLightOnly : Permit::kRun);
+  }
   state_.decisions.Add(clock_.Now() - began);
 }
 
@@ -203,6 +218,7 @@ void Arbiter::Run() {
       const MutexLock lock(mu_);
       while (NobodyToHold() && !stopping_) {
         state_.hold.reset();
+        state_.hold_heavy.reset();
         changed_.Wait(mu_);
       }
       if (stopping_) return;
@@ -210,12 +226,13 @@ void Arbiter::Run() {
       seen.held = state_.hold.has_value();
       seen.parallelism = Parallelism();
       seen.serving = machine_.run_threads;
+      seen.gated = AnyGated();
     }
     seen.pending = pending_.load(std::memory_order_acquire);
     const MonotonicTime began = clock_.Now();
     const ColocationDecision decision = Decide(seen);
     const MutexLock lock(mu_);
-    Apply(decision.hold, began);
+    Apply(decision, began);
     if (news_ != heard || stopping_) continue;
     if (decision.look_again == std::chrono::nanoseconds::max()) {
       changed_.Wait(mu_);
@@ -228,18 +245,42 @@ void Arbiter::Run() {
 TrainerLease::~TrainerLease() {
   const MutexLock lock(arbiter_.mu_);
   const auto found = arbiter_.trainers_.find(id_);
+  found->second.exempt = true;
   arbiter_.ApplyTo(found->second, std::nullopt);
   arbiter_.trainers_.erase(found);
+  arbiter_.heeds_requests_.store(arbiter_.policy_.heeds_requests() || arbiter_.AnyGated());
 }
 
-void TrainerLease::SetExempt(bool exempt) {
+void TrainerLease::SetPaused(bool paused) {
   {
     const MutexLock lock(arbiter_.mu_);
     Arbiter::Trainer& trainer = arbiter_.trainers_.at(id_);
-    trainer.exempt = exempt;
-    if (exempt) arbiter_.ApplyTo(trainer, std::nullopt);
+    trainer.paused = paused;
+    if (paused) arbiter_.ApplyTo(trainer, std::nullopt);
+    if (!trainer.exempt) arbiter_.SetPermit(trainer, paused ? Permit::kHold : Permit::kRun);
   }
-  if (!exempt) arbiter_.Wake();
+  arbiter_.Wake();
+}
+
+void TrainerLease::SetExempt() {
+  const MutexLock lock(arbiter_.mu_);
+  Arbiter::Trainer& trainer = arbiter_.trainers_.at(id_);
+  trainer.exempt = true;
+  arbiter_.ApplyTo(trainer, std::nullopt);
+  arbiter_.SetPermit(trainer, Permit::kRun);
+}
+
+void TrainerLease::SetGated(const std::set<std::size_t>& ops) {
+  {
+    const MutexLock lock(arbiter_.mu_);
+    Arbiter::Trainer& trainer = arbiter_.trainers_.at(id_);
+    if (trainer.gated == ops || trainer.who.board == nullptr) return;
+    for (const std::size_t op : trainer.gated) trainer.who.board->SetGated(op, ops.contains(op));
+    for (const std::size_t op : ops) trainer.who.board->SetGated(op, true);
+    trainer.gated = ops;
+    arbiter_.heeds_requests_.store(arbiter_.policy_.heeds_requests() || arbiter_.AnyGated());
+  }
+  arbiter_.Wake();
 }
 
 bool TrainerLease::held() const {

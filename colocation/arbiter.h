@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "api/base/mutex.h"
 #include "colocation/policy.h"
 #include "colocation/quota_ledger.h"
+#include "colocation/trainer_board.h"
 
 namespace tandem {
 
@@ -48,9 +50,17 @@ struct ArbiterState {
   int parallelism = 1;  // Threads of the server and its trainers that can run at once.
   std::int64_t pending = 0;
   std::size_t trainers = 0;
-  std::optional<HoldReason> hold;  // As last decided.
+  std::optional<HoldReason> hold;  // As last decided, as the next.
+  std::optional<HoldReason> hold_heavy;
   DecisionTimes decisions;
   std::vector<Quota> quotas;  // Of every group that has a limit or may get one, as of the last look.
+};
+
+// Someone to be stopped and let on. All is borrowed.
+struct ArbitratedTrainer {
+  int pidfd = -1;                 // A descriptor of its process.
+  TrainerBoard* board = nullptr;  // From now on only the lease gives orders there. Null: it has none.
+  int threads = 1;
 };
 
 struct ArbitratedMachine {
@@ -75,9 +85,10 @@ class Arbiter {
   // Whether it ever stops anybody.
   [[nodiscard]] bool holds() const { return thread_.joinable(); }
 
-  // Takes a trainer of so many threads under its rule for as long as the lease lasts. `pidfd` is a descriptor of its
-  // process, borrowed.
-  [[nodiscard]] std::unique_ptr<TrainerLease> Admit(int pidfd, int threads) EXCLUDES(mu_);
+  // Takes a trainer under its rule for as long as the lease lasts.
+  [[nodiscard]] std::unique_ptr<TrainerLease> Admit(const ArbitratedTrainer& trainer) EXCLUDES(mu_);
+
+  [[nodiscard]] const ColocationPolicy& policy() const { return policy_; }
 
   // A request was let in, or answered.
   void RequestBegan() EXCLUDES(mu_);
@@ -89,9 +100,10 @@ class Arbiter {
   friend class TrainerLease;
 
   struct Trainer {
-    int pidfd = -1;
-    int threads = 1;
+    ArbitratedTrainer who;
+    std::set<std::size_t> gated;  // Its operators that wait while heavy ones are held.
     bool exempt = false;
+    bool paused = false;
     bool lost = false;  // It cannot be signalled: its process has gone, or this is forbidden.
     std::optional<HoldReason> held;
     MonotonicTime since;
@@ -106,10 +118,12 @@ class Arbiter {
   void Learn(ColocationDecision& decision);
   [[nodiscard]] bool NobodyToHold() const REQUIRES(mu_);
   // What was decided from a look that began at that time.
-  void Apply(std::optional<HoldReason> hold, MonotonicTime began) REQUIRES(mu_);
+  void Apply(const ColocationDecision& decision, MonotonicTime began) REQUIRES(mu_);
+  [[nodiscard]] bool AnyGated() const REQUIRES(mu_);
   [[nodiscard]] int Parallelism() const REQUIRES(mu_);
   void ReadLedgers() REQUIRES(mu_);
   void ApplyTo(Trainer& trainer, std::optional<HoldReason> hold) REQUIRES(mu_);
+  void SetPermit(Trainer& trainer, Permit permit) REQUIRES(mu_);
   void Wake() EXCLUDES(mu_);
 
   // Constant after construction.
@@ -119,6 +133,8 @@ class Arbiter {
 
   // Changed by whoever brings requests.
   std::atomic<std::int64_t> pending_{0};
+  // Whether the arbiter is to be woken when the first request comes and when the last one goes.
+  std::atomic<bool> heeds_requests_;
   // Set by the arbiter thread: it is to be woken when a request comes and none was there.
   std::atomic<bool> until_asked_{false};
 
@@ -147,8 +163,12 @@ class TrainerLease {
   TrainerLease(const TrainerLease&) = delete;
   TrainerLease& operator=(const TrainerLease&) = delete;
 
-  // One that is exempt is let on and not stopped again, until it is exempt no longer.
-  void SetExempt(bool exempt);
+  // Has it wait at its next operator, or go on. One that waits so is not stopped as well.
+  void SetPaused(bool paused);
+  // Lets it on for good: it is not held any more, for no reason.
+  void SetExempt();
+  // Which of its operators wait while heavy ones are held.
+  void SetGated(const std::set<std::size_t>& ops);
   [[nodiscard]] bool held() const;
   // It cannot be stopped: its process has gone, or may not be signalled.
   [[nodiscard]] bool lost() const;

@@ -28,6 +28,7 @@ struct ColocationSnapshot {
   bool held = false;                  // Trainers are held just now.
   int parallelism = 1;                // Threads of server and trainers that can run at once.
   int serving = 1;                    // Of them, those that compute requests.
+  bool gated = false;                 // Some trainer has operators that wait under hold_heavy.
   std::chrono::nanoseconds now{0};    // Since any moment that stays the same.
   std::span<const QuotaView> quotas;  // Of every limit that is known well enough.
 };
@@ -39,6 +40,13 @@ struct ColocationDecision {
   bool until_asked = false;                                               // Look again when a request comes.
 
   friend bool operator==(const ColocationDecision&, const ColocationDecision&) = default;
+};
+
+// Which operators of trainers wait while heavy ones are held.
+enum class GatedOps {
+  kNone,
+  kHeavy,            // Those that are taken to be heavy, for whatever reason.
+  kHeavyAsMeasured,  // Those beside which requests were seen to take longer.
 };
 
 // How the kernel ranks trainers.
@@ -58,8 +66,7 @@ class ColocationPolicy {
   // Whether decisions depend on CPU limits, and on the requests that are under way.
   [[nodiscard]] virtual bool heeds_quotas() const { return false; }
   [[nodiscard]] virtual bool heeds_requests() const { return false; }
-  // Whether it ever holds heavy operators.
-  [[nodiscard]] virtual bool gates_operators() const { return false; }
+  [[nodiscard]] virtual GatedOps gated_ops() const { return GatedOps::kNone; }
   // How many of these cores are for requests alone, trainers having the others; nullopt: all are for both.
   [[nodiscard]] virtual std::optional<int> ServingCores(int /*cores*/) const { return std::nullopt; }
   [[nodiscard]] virtual ColocationDecision Decide(const ColocationSnapshot& /*snapshot*/) const { return {}; }

@@ -1,9 +1,10 @@
 #include "colocation/trainer_board.h"
 
-#include <cerrno>
+#include <algorithm>
 #include <climits>
+#include <cmath>
 #include <new>
-#include <system_error>
+#include <string>
 
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -13,30 +14,37 @@
 #include <unistd.h>
 
 #include "api/base/errno_text.h"
+#include "colocation/board_page.h"
 
 namespace tandem {
 namespace {
 
-constexpr std::uint32_t kVersion = 1;
+using std::chrono::nanoseconds;
 
-// The word is shared between processes, so the private forms of the call do not do.
-void FutexWait(std::atomic<std::uint32_t>& word, std::uint32_t while_equal) {
-  ::syscall(SYS_futex, &word, FUTEX_WAIT, while_equal, nullptr, nullptr, 0);
+// What a trainer tells is not believed beyond this: sums of it stay within their types.
+constexpr std::uint64_t kMostNanoseconds = std::uint64_t{1} << 61;
+
+nanoseconds Bounded(std::uint64_t time) {
+  return nanoseconds(static_cast<std::int64_t>(std::min(time, kMostNanoseconds)));
 }
 
-void FutexWakeAll(std::atomic<std::uint32_t>& word) {
-  ::syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+// Printable ASCII and whole UTF-8 sequences would do; nobody needs more than the former to know a node by.
+template <std::size_t Size>
+std::string TextOf(const std::array<std::atomic<char>, Size>& bytes) {
+  std::string text;
+  for (const auto& byte : bytes) {
+    const char c = byte.load(std::memory_order_relaxed);
+    if (c == 0) break;
+    text += c >= 0x20 && c < 0x7f ? c : '?';
+  }
+  return text;
+}
+
+double Bounded(double flops) {
+  return std::isfinite(flops) ? std::clamp(flops, 0.0, 1e30) : 0;
 }
 
 }  // namespace
-
-// Each side writes to lines of its own.
-struct TrainerBoard::Page {
-  alignas(64) std::atomic<std::uint32_t> version;
-  std::atomic<std::uint32_t> permit;
-  alignas(64) std::atomic<std::uint64_t> ops;
-  std::atomic<std::uint32_t> held;
-};
 
 Result<std::unique_ptr<TrainerBoard>> TrainerBoard::Create() {
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
@@ -55,7 +63,7 @@ Result<std::unique_ptr<TrainerBoard>> TrainerBoard::Create() {
     return Fail(ErrorCode::kInternal, "the shared page of a trainer cannot be mapped: {}", reason);
   }
   Page* const page = new (memory) Page{};
-  page->version.store(kVersion, std::memory_order_release);
+  page->version.store(board::kVersion, std::memory_order_release);
   return std::unique_ptr<TrainerBoard>(new TrainerBoard(fd, page));
 }
 
@@ -66,7 +74,9 @@ Result<std::unique_ptr<TrainerBoard>> TrainerBoard::Attach(int fd) {
   if (memory == MAP_FAILED) return Invalid("the board cannot be mapped: {}", ErrnoText());
   std::unique_ptr<TrainerBoard> board(new TrainerBoard(fd, static_cast<Page*>(memory)));
   const std::uint32_t version = board->page_->version.load(std::memory_order_acquire);
-  if (version != kVersion) return Invalid("the board has version {}; this trainer knows {}", version, kVersion);
+  if (version != board::kVersion) {
+    return Invalid("the board has version {}; this trainer knows {}", version, board::kVersion);
+  }
   return board;
 }
 
@@ -75,27 +85,73 @@ TrainerBoard::~TrainerBoard() {
   ::close(fd_);
 }
 
-void TrainerBoard::Set(Permit permit) {
-  page_->permit.store(static_cast<std::uint32_t>(permit), std::memory_order_release);
-  if (permit == Permit::kRun) FutexWakeAll(page_->permit);
+void TrainerBoard::Order(Permit permit, int threads) {
+  given_ = board::NextOrders(given_, permit, threads);
+  page_->orders.store(given_, std::memory_order_release);
+  // The word is shared between processes, so the private form of the call does not do.
+  ::syscall(SYS_futex, &page_->orders, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+void TrainerBoard::Set(Permit permit, MonotonicTime now) {
+  if (board::PermitOf(given_) == permit) return;
+  page_->ordered_at.store(nanoseconds(now.time_since_epoch()).count(), std::memory_order_relaxed);
+  Order(permit, board::ThreadsOf(given_));
+}
+
+void TrainerBoard::SetThreads(int threads) {
+  threads = std::clamp(threads, 0, kMostThreads);
+  if (board::ThreadsOf(given_) != threads) Order(board::PermitOf(given_), threads);
+}
+
+void TrainerBoard::SetGated(std::size_t op, bool gated) {
+  if (op < kOps) page_->gated[op].store(gated ? 1 : 0, std::memory_order_relaxed);
 }
 
 TrainerSigns TrainerBoard::Signs() const {
-  return {.ops = page_->ops.load(std::memory_order_relaxed), .held = page_->held.load(std::memory_order_relaxed) != 0};
+  return {.ops = page_->begun.load(std::memory_order_relaxed),
+          .held = page_->held.load(std::memory_order_relaxed) != 0,
+          .gated = Bounded(page_->waited.load(std::memory_order_relaxed))};
 }
 
-void TrainerBoard::Pass() {
-  // Only this thread writes it, so no locked addition is needed.
-  page_->ops.store(page_->ops.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  constexpr auto kRun = static_cast<std::uint32_t>(Permit::kRun);
-  std::uint32_t permit = page_->permit.load(std::memory_order_acquire);
-  if (permit == kRun) return;
-  page_->held.store(1, std::memory_order_relaxed);
-  while (permit != kRun) {
-    FutexWait(page_->permit, permit);
-    permit = page_->permit.load(std::memory_order_acquire);
+std::vector<OpTotals> TrainerBoard::Totals() const {
+  const std::size_t count = std::min<std::size_t>(page_->op_count.load(std::memory_order_acquire), kOps);
+  std::vector<OpTotals> totals;
+  totals.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const board::Op& op = page_->ops[i];
+    totals.push_back({.op = {.kind = TextOf(op.kind), .name = TextOf(op.name)},
+                      .work = {.flops = Bounded(op.flops.load(std::memory_order_relaxed)),
+                               .bytes = op.bytes.load(std::memory_order_relaxed)},
+                      .count = op.count.load(std::memory_order_relaxed),
+                      .total = Bounded(op.total.load(std::memory_order_relaxed)),
+                      .typical = Bounded(op.typical.load(std::memory_order_relaxed))});
   }
-  page_->held.store(0, std::memory_order_relaxed);
+  return totals;
+}
+
+std::vector<OpRecord> TrainerBoard::Recent(MonotonicTime since) const {
+  const std::uint64_t end = page_->records_begun.load(std::memory_order_acquire);
+  std::vector<OpRecord> recent;
+  for (std::uint64_t number = end > kRecords ? end - kRecords : 0; number < end; ++number) {
+    const board::Record& record = page_->records[number % kRecords];
+    if (record.sequence.load(std::memory_order_acquire) != 2 * (number + 1)) continue;
+    const OpRecord copy{
+        .op = static_cast<std::uint32_t>(std::min<std::uint64_t>(record.op.load(std::memory_order_acquire), kOps - 1)),
+        .began = MonotonicTime(Bounded(record.began.load(std::memory_order_acquire))),
+        .took = Bounded(record.took.load(std::memory_order_acquire))};
+    if (record.sequence.load(std::memory_order_relaxed) != 2 * (number + 1)) continue;
+    if (copy.ended() >= since) recent.push_back(copy);
+  }
+  return recent;
+}
+
+AcknowledgementTimes TrainerBoard::Acknowledgements() const {
+  AcknowledgementTimes times;
+  for (std::size_t i = 0; i < times.counts.size(); ++i) {
+    times.counts[i] = page_->acknowledged[i].load(std::memory_order_relaxed);
+  }
+  times.sum = Bounded(page_->acknowledged_sum.load(std::memory_order_relaxed));
+  return times;
 }
 
 }  // namespace tandem

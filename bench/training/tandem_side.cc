@@ -23,7 +23,7 @@ class TurnListener final : public training::TrainerListener, public OpGate {
     if (!saved.size) problem_ = true;
   }
   void OnSkippedCheckpoint(const std::filesystem::path&, const Error&) override {}
-  void Pass() override { turns_.OpBegins(); }
+  void Begin(std::size_t) override { turns_.OpBegins(); }
 
   [[nodiscard]] const std::atomic<bool>& enough() const { return enough_; }
   [[nodiscard]] bool problem() const { return problem_; }

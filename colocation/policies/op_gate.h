@@ -11,7 +11,7 @@ class OpGatePolicy final : public ColocationPolicy {
   [[nodiscard]] std::string_view name() const override { return "op_gate"; }
   [[nodiscard]] TrainerClass trainer_class() const override { return TrainerClass::kNormal; }
   [[nodiscard]] bool heeds_requests() const override { return true; }
-  [[nodiscard]] bool gates_operators() const override { return true; }
+  [[nodiscard]] GatedOps gated_ops() const override { return GatedOps::kHeavy; }
   [[nodiscard]] ColocationDecision Decide(const ColocationSnapshot& snapshot) const override {
     if (snapshot.pending > 0) return {.hold_heavy = HoldReason::kRequests};
     return {};

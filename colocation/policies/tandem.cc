@@ -8,6 +8,7 @@ namespace tandem {
 ColocationDecision TandemPolicy::Decide(const ColocationSnapshot& snapshot) const {
   using std::chrono::nanoseconds;
   ColocationDecision decision;
+  if (snapshot.gated && snapshot.pending > 0) decision.hold_heavy = HoldReason::kRequests;
   const int threads = std::max(snapshot.parallelism, 1);
   for (const QuotaView& quota : snapshot.quotas) {
     const nanoseconds margin = std::min<nanoseconds>(kUncounted, quota.quota / (8 * threads));

@@ -4,7 +4,8 @@
 
 namespace tandem {
 
-// Trainers are of the kernel's idle class, which puts requests first on every core within microseconds. Under a CPU
+// Trainers are of the kernel's idle class, which puts requests first on every core within microseconds. Operators that
+// slow requests down even so, on other cores, do not begin while there are requests. Under a CPU
 // limit that is not enough: training would use up the time of a period, and the requests that come after would stand
 // still with it. So training waits for the moment from which the period's time does not run out any more: when as much
 // is left as all threads together could use until the next period or, while no request is under way, as much as
@@ -23,6 +24,7 @@ class TandemPolicy final : public ColocationPolicy {
   [[nodiscard]] std::string_view name() const override { return "tandem"; }
   [[nodiscard]] TrainerClass trainer_class() const override { return TrainerClass::kIdle; }
   [[nodiscard]] bool heeds_quotas() const override { return true; }
+  [[nodiscard]] GatedOps gated_ops() const override { return GatedOps::kHeavyAsMeasured; }
   [[nodiscard]] ColocationDecision Decide(const ColocationSnapshot& snapshot) const override;
 };
 

@@ -1,5 +1,6 @@
 #include "server/jobs/contained_trainer.h"
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <utility>
@@ -50,7 +51,7 @@ Result<std::unique_ptr<ContainedTrainer>> ContainedTrainer::Start(TrainerRun run
                                                      .cores = options.cores}));
   std::unique_ptr<TrainerLease> lease;
   if (options.arbiter != nullptr && process->pidfd() >= 0) {
-    lease = options.arbiter->Admit(process->pidfd(), threads);
+    lease = options.arbiter->Admit({.pidfd = process->pidfd(), .board = &process->board(), .threads = threads});
   } else if (options.arbiter != nullptr && options.arbiter->holds()) {
     LogWarning("a trainer cannot be stopped for requests: there is no descriptor of its process", {{"trainer", name}});
   }
@@ -59,18 +60,30 @@ Result<std::unique_ptr<ContainedTrainer>> ContainedTrainer::Start(TrainerRun run
 }
 
 void ContainedTrainer::Pause(bool pause) {
-  if (lease_) lease_->SetExempt(pause);
-  process_->board().Set(pause ? Permit::kHold : Permit::kRun);
+  if (lease_) {
+    lease_->SetPaused(pause);
+  } else {
+    process_->board().Set(pause ? Permit::kHold : Permit::kRun, clock_.Now());
+  }
 }
 
 void ContainedTrainer::Interrupt() {
-  if (lease_) lease_->SetExempt(true);
+  if (lease_) {
+    lease_->SetExempt();
+  } else {
+    process_->board().Set(Permit::kRun, clock_.Now());
+  }
   process_->Interrupt();
 }
 
 std::map<HoldReason, std::chrono::nanoseconds> ContainedTrainer::HeldTimes() const {
   if (!lease_) return {};
-  return lease_->HeldTimes();
+  auto times = lease_->HeldTimes();
+  // It tells this itself: never more than there was.
+  if (const auto gated = process_->board().Signs().gated; gated > std::chrono::nanoseconds(0)) {
+    times[HoldReason::kRequests] += std::min<std::chrono::nanoseconds>(gated, clock_.Now() - started_);
+  }
+  return times;
 }
 
 void ContainedTrainer::Kill(std::string cause) {
@@ -81,7 +94,8 @@ void ContainedTrainer::Kill(std::string cause) {
 
 std::chrono::nanoseconds ContainedTrainer::RunningTime() const {
   std::chrono::nanoseconds time = clock_.Now() - started_;
-  for (const auto& [reason, held] : HeldTimes()) time -= held;
+  if (!lease_) return time;
+  for (const auto& [reason, held] : lease_->HeldTimes()) time -= held;
   return time;
 }
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -32,11 +33,15 @@ class ContainedTrainer {
   [[nodiscard]] TrainerProcess& process() { return *process_; }
   [[nodiscard]] const TrainerProcess& process() const { return *process_; }
 
-  // Has it wait at its next operator, or go on. One that waits so is not stopped by the arbiter as well.
+  // Has it wait at its next operator, or go on.
   void Pause(bool pause);
   // Asks it to write a checkpoint and end. It is let on, so that it can.
   void Interrupt();
-  // How long the arbiter has stopped it so far, by reason.
+  // Which of its operators wait while heavy ones are held.
+  void SetGated(const std::set<std::size_t>& ops) {
+    if (lease_) lease_->SetGated(ops);
+  }
+  // How long the arbiter has stopped it so far, by reason, or let its operators wait.
   [[nodiscard]] std::map<HoldReason, std::chrono::nanoseconds> HeldTimes() const;
 
   // Kills it if it hangs or holds too much; to be called every now and then. One that is told to wait does not hang.

@@ -20,6 +20,8 @@ struct JobFolder {
   [[nodiscard]] std::filesystem::path source_model() const { return source() / "model.onnx"; }
   [[nodiscard]] std::filesystem::path run_file() const { return path / "run.json"; }
   [[nodiscard]] std::filesystem::path result() const { return path / "model.onnx"; }
+  // What the operators of its last trainer took.
+  [[nodiscard]] std::filesystem::path profile() const { return path / "profile.json"; }
   // Of the run that measures what is served by this job's evaluation.
   [[nodiscard]] std::filesystem::path measuring() const { return path / "measuring"; }
 

@@ -84,6 +84,20 @@ void JobMetrics::Forget(JobId job) {
   jobs_.erase(job);
 }
 
+void JobMetrics::Classified(OpClass op_class) {
+  const MutexLock lock(mu_);
+  ++classified_[op_class];
+}
+
+void JobMetrics::Acknowledged(const AcknowledgementTimes& now, const AcknowledgementTimes& before) {
+  const MutexLock lock(mu_);
+  // A trainer's word: it may go back.
+  for (std::size_t i = 0; i < now.counts.size(); ++i) {
+    if (now.counts[i] > before.counts[i]) acknowledgements_.counts[i] += now.counts[i] - before.counts[i];
+  }
+  if (now.sum > before.sum) acknowledgements_.sum += now.sum - before.sum;
+}
+
 void JobMetrics::Count(PublishResult result) {
   const MutexLock lock(mu_);
   ++publishes_[result];
@@ -97,7 +111,11 @@ void JobMetrics::SetStates(std::map<JobState, std::int64_t> states) {
 TrainingTotals JobMetrics::Read() const {
   const MutexLock lock(mu_);
   const MonotonicTime now = clock_.Now();
-  TrainingTotals totals{.states = states_, .jobs = {}, .publishes = publishes_};
+  TrainingTotals totals{.states = states_,
+                        .jobs = {},
+                        .publishes = publishes_,
+                        .classified = classified_,
+                        .acknowledgements = acknowledgements_};
   for (const auto& [id, entry] : jobs_) {
     if (!IsOld(entry, now)) totals.jobs.push_back(entry.totals);
   }

@@ -11,6 +11,8 @@
 #include "api/base/clock.h"
 #include "api/base/mutex.h"
 #include "colocation/hold_reason.h"
+#include "colocation/trainer_board.h"
+#include "profiler/op_classifier.h"
 #include "server/jobs/job_record.h"
 
 namespace tandem::jobs {
@@ -36,6 +38,8 @@ struct TrainingTotals {
   std::map<JobState, std::int64_t> states;  // How many jobs there are; empty before the first look.
   std::vector<JobTotals> jobs;              // By number.
   std::map<PublishResult, std::int64_t> publishes;
+  std::map<OpClass, std::int64_t> classified;  // Operators that came to be taken for this after they were for another.
+  AcknowledgementTimes acknowledgements;
 };
 
 // What /metrics shows of training jobs. Written by the jobs thread, read by whoever is scraped. Thread-safe. Bounded: a
@@ -60,6 +64,9 @@ class JobMetrics {
   void Ended(JobId job) EXCLUDES(mu_);
   void Forget(JobId job) EXCLUDES(mu_);
   void Count(PublishResult result) EXCLUDES(mu_);
+  void Classified(OpClass op_class) EXCLUDES(mu_);
+  // What a trainer has told, and had told before.
+  void Acknowledged(const AcknowledgementTimes& now, const AcknowledgementTimes& before) EXCLUDES(mu_);
   void SetStates(std::map<JobState, std::int64_t> states) EXCLUDES(mu_);
 
   [[nodiscard]] TrainingTotals Read() const EXCLUDES(mu_);
@@ -81,6 +88,8 @@ class JobMetrics {
   mutable Mutex mu_;
   std::map<JobId, Entry> jobs_ GUARDED_BY(mu_);
   std::map<PublishResult, std::int64_t> publishes_ GUARDED_BY(mu_);
+  std::map<OpClass, std::int64_t> classified_ GUARDED_BY(mu_);
+  AcknowledgementTimes acknowledgements_ GUARDED_BY(mu_);
   std::map<JobState, std::int64_t> states_ GUARDED_BY(mu_);
 };
 

@@ -9,7 +9,8 @@
 
 namespace tandem {
 class Arbiter;
-}
+class RunLog;
+}  // namespace tandem
 
 namespace tandem::jobs {
 
@@ -19,6 +20,7 @@ struct JobOptions {
   std::vector<std::filesystem::path> repositories;  // Of models; as the model repository has them.
   std::filesystem::path trainer;                    // The program.
   Arbiter* arbiter = nullptr;                       // Rules over trainers; borrowed. Null: nobody does.
+  RunLog* runs = nullptr;                           // Of requests beside training; borrowed. Null: nobody tells.
   TrainerClass rank = TrainerClass::kIdle;          // Of trainers, for the kernel.
   std::vector<int> cores;                           // That trainers may run on; empty: all.
   bool thrifty = false;                             // As a TrainerLaunch has it.

@@ -210,6 +210,10 @@ void JobService::Series(JobId id, Done<std::map<std::string, std::vector<SeriesP
   });
 }
 
+void JobService::Profile(JobId id, Done<Json::Value> done) {
+  Ask<Json::Value>(false, std::move(done), [this, id] { return supervisor_->Profile(id); });
+}
+
 Result<std::vector<JobEvent>> JobService::EventsNow(std::optional<JobId> id, std::int64_t after, int limit) const {
   if (id) TANDEM_TRY(store_->Get(*id));
   return store_->EventsAfter(id, after, limit);

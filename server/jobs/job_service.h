@@ -79,6 +79,9 @@ class JobService {
   void Checkpoints(JobId id, Done<std::vector<CheckpointRecord>> done);
   void Series(JobId id, Done<std::map<std::string, std::vector<SeriesPoint>>> done);
 
+  // What the operators of its trainer take, as ProfileToJson() has it.
+  void Profile(JobId id, Done<Json::Value> done);
+
   // When a follower wants its next turn at the latest; nothing when it is over.
   using NextTurn = std::optional<std::chrono::milliseconds>;
   // For those who follow a job: `work` runs on the jobs thread, at once and then whenever it wants, or earlier, and

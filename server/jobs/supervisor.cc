@@ -89,6 +89,7 @@ Result<JobRecord> Supervisor::Cancel(JobId id) {
   TANDEM_ASSIGN(JobRecord job, store_.Transition(id, JobAction::kCancel));
   if (const auto active = active_.find(id); active != active_.end()) {
     CountHeld(active->second);
+    SaveProfile(active->second);
     active_.erase(active);  // Which kills its trainer.
   }
   metrics_.Ended(id);
@@ -123,6 +124,7 @@ void Supervisor::Turn() {
     TakeEvents(one);
     CountHeld(one);
     if (exit) {
+      SaveProfile(one);
       metrics_.Stopped(active->first);
       Finish(one, *exit);
       active = active_.erase(active);
@@ -132,6 +134,7 @@ void Supervisor::Turn() {
     if (clock_.Now() - one.saved_at >= kBetweenSaves) Save(one);
     ++active;
   }
+  WatchOps();
   SettleDue();
   if (!draining_) StartDue();
 }
@@ -207,7 +210,8 @@ Status Supervisor::StartJob(JobRecord record) {
                 .trainer = std::move(trainer),
                 .progress = std::move(progress),
                 .saved_at = now,
-                .held_until = now};
+                .held_until = now,
+                .ops = OpWatch(options_.arbiter ? options_.arbiter->policy().gated_ops() : GatedOps::kNone)};
   active_.emplace(id, std::move(active));
   return {};
 }
@@ -226,6 +230,7 @@ void Supervisor::CountHeld(Active& active) {
   active.held_until = now;
   for (const auto& [reason, total] : active.trainer->HeldTimes()) {
     auto& counted = active.counted_holds[reason];
+    if (total <= counted) continue;
     metrics_.Held(active.record.id, reason, total - std::exchange(counted, total));
   }
 }

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "server/jobs/job_metrics.h"
 #include "server/jobs/job_options.h"
 #include "server/jobs/job_store.h"
+#include "server/jobs/op_watch.h"
 
 namespace tandem::jobs {
 
@@ -38,6 +40,9 @@ class Supervisor {
   [[nodiscard]] Result<JobRecord> Pause(JobId id);
   [[nodiscard]] Result<JobRecord> Resume(JobId id);
   [[nodiscard]] Result<JobRecord> Cancel(JobId id);
+
+  // What the operators of a job's trainer take, or those of its last one; kNotFound when none has run yet.
+  [[nodiscard]] Result<Json::Value> Profile(JobId id) const;
 
   // What is due: starts, reads, reaps, retries. Then there is nothing to do until one of fds() is readable, or
   // UntilDue() has passed, if it is anything.
@@ -66,6 +71,8 @@ class Supervisor {
     std::optional<HoldReason> hold;                                // Why it is told to wait.
     MonotonicTime held_until;                                      // Up to here its waiting is.
     std::map<HoldReason, std::chrono::nanoseconds> counted_holds;  // Of those by the arbiter.
+    OpWatch ops;
+    AcknowledgementTimes counted_acknowledgements;
   };
 
   void StartDue();
@@ -82,6 +89,10 @@ class Supervisor {
   // Adds the time since the last look to what it has waited, if it does.
   void CountHeld(Active& active);
   void CountSteps(Active& active, std::int64_t step);
+  // Looks at the operators of all trainers, when that is due.
+  void WatchOps();
+  void WatchOps(Active& active, std::span<const RunSample> runs);
+  void SaveProfile(Active& active);
   void Finish(Active& active, const TrainerExit& exit);
   [[nodiscard]] Status Succeed(JobId id, const TrainingJob& job, const JobProgress& progress, const EndEvent& end);
   [[nodiscard]] Status Requeue(JobId id, const JobProgress& progress);
@@ -106,6 +117,7 @@ class Supervisor {
   // Jobs thread only.
   std::map<JobId, Active> active_;
   AttemptWaits waits_;
+  MonotonicTime ops_looked_;
   std::optional<MonotonicTime> next_attempt_;  // Of the first that is not due yet.
   std::map<JobId, std::int64_t> failures_;     // Of trainers since the last checkpoint of their job.
   std::map<JobId, std::function<Status()>> unsettled_;

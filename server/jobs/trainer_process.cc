@@ -213,9 +213,7 @@ std::vector<TrainerEvent> TrainerProcess::ReadEvents() {
 }
 
 void TrainerProcess::Interrupt() {
-  if (exit_) return;
-  ::kill(pid_, SIGTERM);
-  board_->Set(Permit::kRun);
+  if (!exit_) ::kill(pid_, SIGTERM);
 }
 
 void TrainerProcess::Kill() {

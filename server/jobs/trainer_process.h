@@ -59,7 +59,7 @@ class TrainerProcess {
   [[nodiscard]] bool silent() const { return silent_; }
   [[nodiscard]] std::uint64_t bad_lines() const { return bad_lines_; }
 
-  // Asks it to write a checkpoint and end. One that is held is let on, so that it can.
+  // Asks it to write a checkpoint and end; one that waits at its board does so when it goes on.
   void Interrupt();
   void Kill();
   // How it ended; nullopt while it runs. Does not wait.

@@ -67,6 +67,7 @@ Result<Colocation> SetUpColocation(const ServeOptions& options, const Clock& clo
       colocation.training_threads = static_cast<int>(colocation.training_cores.size());
     }
   }
+  colocation.runs = std::make_unique<RunLog>();
   colocation.arbiter = std::make_unique<Arbiter>(clock, policy, std::move(limits), machine);
   return colocation;
 }

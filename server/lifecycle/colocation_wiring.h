@@ -7,6 +7,7 @@
 #include "api/base/clock.h"
 #include "colocation/arbiter.h"
 #include "colocation/policy.h"
+#include "profiler/run_log.h"
 #include "server/lifecycle/serve_options.h"
 
 namespace tandem {
@@ -18,6 +19,7 @@ struct Colocation {
   int training_threads = 1;         // Of a trainer, unless its job says otherwise.
   bool paced = false;               // Under a CPU limit that the policy heeds.
   std::unique_ptr<Arbiter> arbiter;
+  std::unique_ptr<RunLog> runs;  // From the dispatcher to those who watch trainers.
 };
 
 // As the options want it. When cores are divided, the calling thread, and all that it starts from now on, keeps to

@@ -153,8 +153,12 @@ Status Server::Parts::BuildCore() {
                      DispatcherOptions{.workers = options.workers,
                                        .max_queued = options.max_queue,
                                        .poll_window = std::chrono::microseconds(options.busy_poll_us),
-                                       .on_run = [this](const Servable& servable, const RunRecord& run) {
-                                         metrics->RecordRun(servable.name(), run.elements, ExpectedOf(run), run.took);
+                                       .on_run = [this, &clock](const Servable& servable, const RunRecord& run) {
+                                         const auto expected = ExpectedOf(run);
+                                         metrics->RecordRun(servable.name(), run.elements, expected, run.took);
+                                         if (expected) {
+                                           colocation->runs->Add(servable.name(), clock.Now(), run.took, *expected);
+                                         }
                                        }});
   inference.emplace(
       InferenceService::Parts{clock, *dispatcher, *regions, *metrics, colocation->arbiter.get()},

@@ -35,6 +35,7 @@ jobs::JobOptions Settings(const ServeOptions& o, const Colocation& colocation) {
   settings.repositories.assign(o.model_repository.begin(), o.model_repository.end());
   settings.trainer = TrainerProgram(o);
   settings.arbiter = colocation.arbiter.get();
+  settings.runs = colocation.runs.get();
   settings.rank = colocation.policy->trainer_class();
   settings.cores = colocation.training_cores;
   settings.threads = colocation.training_threads;

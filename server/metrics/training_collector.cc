@@ -1,8 +1,12 @@
 #include "server/metrics/training_collector.h"
 
 #include <chrono>
+#include <limits>
+#include <map>
 #include <string>
 #include <utility>
+
+#include "api/base/duration.h"
 
 namespace tandem {
 namespace {
@@ -59,6 +63,39 @@ MetricFamily Held(const std::vector<JobTotals>& jobs) {
   return family;
 }
 
+MetricFamily Acknowledgements(const AcknowledgementTimes& times) {
+  MetricFamily family{"tandem_gate_acknowledgement_seconds",
+                      "Time until a trainer saw, at its next operator, that it may go on or not",
+                      MetricType::Histogram,
+                      {}};
+  ClientMetric metric;
+  std::uint64_t below = 0;
+  for (std::size_t i = 0; i < times.counts.size(); ++i) {
+    below += times.counts[i];
+    const bool last = i + 1 == times.counts.size();
+    const double bound = last ? std::numeric_limits<double>::infinity() : Seconds(AcknowledgementTimes::Bound(i));
+    metric.histogram.bucket.push_back({.cumulative_count = below, .upper_bound = bound});
+  }
+  metric.histogram.sample_count = below;
+  metric.histogram.sample_sum = Seconds(times.sum);
+  family.metric.push_back(std::move(metric));
+  return family;
+}
+
+MetricFamily Classified(const std::map<OpClass, std::int64_t>& classified) {
+  MetricFamily family{"tandem_op_class_total",
+                      "Operators of trainers that came to be taken for this class after they were for the other",
+                      MetricType::Counter,
+                      {}};
+  for (const OpClass op_class : {OpClass::kLight, OpClass::kHeavy}) {
+    ClientMetric metric = Labelled({{"class", std::string(OpClassName(op_class))}});
+    const auto counted = classified.find(op_class);
+    metric.counter.value = counted == classified.end() ? 0 : static_cast<double>(counted->second);
+    family.metric.push_back(std::move(metric));
+  }
+  return family;
+}
+
 }  // namespace
 
 std::vector<MetricFamily> TrainingFamilies(const jobs::TrainingTotals& totals) {
@@ -87,7 +124,9 @@ std::vector<MetricFamily> TrainingFamilies(const jobs::TrainingTotals& totals) {
                      &JobTotals::retries),
           JobCounter("tandem_training_checkpoints_total", "Checkpoints written", of_jobs, &JobTotals::checkpoints),
           Losses(of_jobs),
-          Held(of_jobs)};
+          Held(of_jobs),
+          Classified(totals.classified),
+          Acknowledgements(totals.acknowledgements)};
 }
 
 }  // namespace tandem

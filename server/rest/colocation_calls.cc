@@ -26,6 +26,7 @@ Json::Value StateJson(const ArbiterState& state) {
   json["trainers"] = Json::UInt64{state.trainers};
   json["training"] = state.trainers == 0 ? "none" : state.hold ? "held" : "runs";
   json["held_for"] = state.hold ? Json::Value(std::string(HoldReasonName(*state.hold))) : Json::Value();
+  json["heavy_operators"] = state.trainers == 0 ? "none" : state.hold_heavy ? "held" : "run";
   json["decisions"] = Json::UInt64{state.decisions.count()};
   json["cpu_limits"] = Json::Value(Json::arrayValue);
   for (const ArbiterState::Quota& quota : state.quotas) {

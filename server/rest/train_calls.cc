@@ -225,6 +225,9 @@ void AddTrainRoutes(ServerCore& core, const TokenCheck& tokens, std::vector<Rout
               [](JobService& jobs, const Call& call, JobId id) {
                 jobs.Checkpoints(id, AnswerWith<std::vector<jobs::CheckpointRecord>>(call, CheckpointsToJson));
               })},
+       {Method::kGet, job + "/profile",
+        OfJob(c, [](JobService& jobs, const Call& call,
+                    JobId id) { jobs.Profile(id, AnswerWith<Json::Value>(call, std::identity())); })},
        {Method::kGet, job + "/metrics", OfJob(c, [](JobService& jobs, const Call& call, JobId id) {
           jobs.Series(id, AnswerWith<std::map<std::string, std::vector<jobs::SeriesPoint>>>(call, SeriesToJson));
         })}});

@@ -1,6 +1,7 @@
 // tandem-trainer RUN_FILE: one training job, in a process of its own. Started by the server with the pipe that it
 // reports to and the board that it obeys; not for people.
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdio>
@@ -26,6 +27,9 @@
 #include "server/trainer/event_pipe.h"
 #include "server/trainer/run_file.h"
 #include "server/trainer/trainer_log.h"
+
+// Of the OpenMP that libtorch computes with; its header is the compiler's, and not every one has it.
+extern "C" void omp_set_num_threads(int threads);
 
 namespace tandem {
 namespace {
@@ -54,7 +58,11 @@ Result<EndEvent> Train(const TrainerRun& run, TrainerBoard& board, training::Tra
   training::KeepFreedMemory();
   at::set_num_threads(run.threads);
   if (run.job.deterministic) at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
-  BoardGate gate(board);
+  // Which thread count an operator is computed with may show in its result.
+  const bool fixed = run.job.deterministic;
+  BoardGate gate(board, RealClock::Instance(), [&run, fixed](int threads) {
+    if (!fixed) omp_set_num_threads(threads > 0 ? std::min(threads, run.threads) : run.threads);
+  });
   const training::TrainerPaths paths{
       .model = run.model, .folder = run.folder, .data_root = run.data_root, .job = run.number};
   TANDEM_ASSIGN(const auto trainer, training::Trainer::Prepare(run.job, paths, gate, listener, RealClock::Instance()));

@@ -3,7 +3,9 @@
 #include <csignal>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
@@ -71,10 +73,10 @@ class ArbiterTest : public testing::Test {
 TEST_F(ArbiterTest, StopsTrainersWhileThePolicySaysSo) {
   const Child one;
   const Child two;
-  const auto lease = arbiter_.Admit(one.pidfd(), 1);
+  const auto lease = arbiter_.Admit({.pidfd = one.pidfd(), .threads = 1});
   arbiter_.RequestBegan();
   EXPECT_TRUE(one.Becomes(true));
-  const auto later = arbiter_.Admit(two.pidfd(), 1);
+  const auto later = arbiter_.Admit({.pidfd = two.pidfd(), .threads = 1});
   EXPECT_TRUE(two.Becomes(true)) << "also one that comes in the middle";
   arbiter_.RequestBegan();
   arbiter_.RequestEnded();
@@ -89,7 +91,7 @@ TEST_F(ArbiterTest, StopsTrainersWhileThePolicySaysSo) {
 
 TEST_F(ArbiterTest, LetsATrainerOnWhoseLeaseEnds) {
   const Child child;
-  auto lease = arbiter_.Admit(child.pidfd(), 1);
+  auto lease = arbiter_.Admit({.pidfd = child.pidfd(), .threads = 1});
   arbiter_.RequestBegan();
   ASSERT_TRUE(child.Becomes(true));
   lease.reset();
@@ -97,23 +99,23 @@ TEST_F(ArbiterTest, LetsATrainerOnWhoseLeaseEnds) {
   EXPECT_EQ(arbiter_.State().trainers, 0u);
 }
 
-TEST_F(ArbiterTest, LetsATrainerOnThatIsExempt) {
+TEST_F(ArbiterTest, LetsATrainerOnThatWaitsByItself) {
   const Child child;
-  const auto lease = arbiter_.Admit(child.pidfd(), 1);
+  const auto lease = arbiter_.Admit({.pidfd = child.pidfd(), .threads = 1});
   arbiter_.RequestBegan();
   ASSERT_TRUE(child.Becomes(true));
-  lease->SetExempt(true);
+  lease->SetPaused(true);
   EXPECT_TRUE(child.Becomes(false));
   EXPECT_FALSE(lease->held());
-  lease->SetExempt(false);
+  lease->SetPaused(false);
   EXPECT_TRUE(child.Becomes(true));
 }
 
 TEST_F(ArbiterTest, OutlivesATrainerThatIsKilledInAHold) {
   Child child;
   const Child other;
-  const auto lease = arbiter_.Admit(child.pidfd(), 1);
-  const auto second = arbiter_.Admit(other.pidfd(), 1);
+  const auto lease = arbiter_.Admit({.pidfd = child.pidfd(), .threads = 1});
+  const auto second = arbiter_.Admit({.pidfd = other.pidfd(), .threads = 1});
   arbiter_.RequestBegan();
   ASSERT_TRUE(child.Becomes(true));
   child.End();
@@ -129,7 +131,7 @@ TEST(Arbiter, ThatHeedsNothingStopsNobody) {
   const auto policy = MakeColocationPolicy("idle").value();
   Arbiter arbiter(RealClock::Instance(), *policy, {}, {});
   const Child child;
-  const auto lease = arbiter.Admit(child.pidfd(), 1);
+  const auto lease = arbiter.Admit({.pidfd = child.pidfd(), .threads = 1});
   arbiter.RequestBegan();
   EXPECT_FALSE(lease->held());
   EXPECT_TRUE(lease->HeldTimes().empty());
@@ -154,7 +156,7 @@ TEST(Arbiter, PacesTrainersByALimit) {
   limits.meters.push_back(std::make_unique<GridMeter>());
   Arbiter arbiter(RealClock::Instance(), *policy, std::move(limits), {.cores = 2, .all_cores = 2, .run_threads = 1});
   const Child child;
-  const auto lease = arbiter.Admit(child.pidfd(), 4);
+  const auto lease = arbiter.Admit({.pidfd = child.pidfd(), .threads = 4});
   EXPECT_EQ(arbiter.State().parallelism, 2);
   const auto knows = [&] { return arbiter.State().decisions.count() > 0 && !arbiter.State().quotas[0].learning; };
   for (int i = 0; i < 10'000 && !knows(); ++i) std::this_thread::sleep_for(1ms);
@@ -170,6 +172,68 @@ TEST(Arbiter, PacesTrainersByALimit) {
   EXPECT_FALSE(state.quotas[0].learning);
   EXPECT_EQ(state.quotas[0].throttled_periods, 4u);
   EXPECT_GT(lease->HeldTimes().at(HoldReason::kQuota), 0ns);
+}
+
+// A policy that never stops anybody as a whole.
+class OpGateArbiterTest : public testing::Test {
+ protected:
+  const std::unique_ptr<const ColocationPolicy> op_gate_ = MakeColocationPolicy("op_gate").value();
+  Arbiter arbiter_{RealClock::Instance(), *op_gate_, {}, {}};
+  const std::unique_ptr<TrainerBoard> board_ = TrainerBoard::Create().value();
+  BoardGate gate_{*board_, RealClock::Instance(), [](int) {}};
+};
+
+TEST_F(OpGateArbiterTest, HoldsHeavyOperatorsAtTheirGateAndNoOthers) {
+  const Child child;
+  gate_.Announce(std::vector<OpInfo>(2));
+  const auto lease = arbiter_.Admit({.pidfd = child.pidfd(), .board = board_.get()});
+  lease->SetGated({1});
+  arbiter_.RequestBegan();
+  while (!arbiter_.State().hold_heavy) std::this_thread::sleep_for(1ms);
+  gate_.Begin(0);
+  std::thread heavy([&] { gate_.Begin(1); });
+  while (!board_->Signs().held) std::this_thread::sleep_for(1ms);
+  EXPECT_FALSE(child.Stopped());
+  EXPECT_FALSE(lease->held());
+  arbiter_.RequestEnded();
+  heavy.join();
+  EXPECT_FALSE(arbiter_.State().hold_heavy);
+}
+
+TEST_F(OpGateArbiterTest, APausedTrainerWaitsWhateverRequestsDo) {
+  const Child child;
+  gate_.Announce(std::vector<OpInfo>(1));
+  const auto lease = arbiter_.Admit({.pidfd = child.pidfd(), .board = board_.get()});
+  lease->SetPaused(true);
+  std::thread op([&] { gate_.Begin(0); });
+  while (!board_->Signs().held) std::this_thread::sleep_for(1ms);
+  arbiter_.RequestBegan();
+  arbiter_.RequestEnded();
+  std::this_thread::sleep_for(5ms);
+  EXPECT_TRUE(board_->Signs().held);
+  lease->SetPaused(false);
+  op.join();
+}
+
+TEST(Arbiter, HearsOfRequestsOnlyWhileSomeOperatorIsKnownToSlowThem) {
+  const auto policy = MakeColocationPolicy("tandem").value();
+  Arbiter arbiter(RealClock::Instance(), *policy, {}, {});
+  const auto board = TrainerBoard::Create().value();
+  const Child child;
+  const auto lease = arbiter.Admit({.pidfd = child.pidfd(), .board = board.get()});
+  while (arbiter.State().decisions.count() == 0) std::this_thread::sleep_for(1ms);
+  const std::uint64_t decisions = arbiter.State().decisions.count();
+  for (int i = 0; i < 100; ++i) {
+    arbiter.RequestBegan();
+    arbiter.RequestEnded();
+  }
+  std::this_thread::sleep_for(5ms);
+  EXPECT_EQ(arbiter.State().decisions.count(), decisions) << "nobody was woken";
+  lease->SetGated({0});
+  arbiter.RequestBegan();
+  while (!arbiter.State().hold_heavy) std::this_thread::sleep_for(1ms);
+  arbiter.RequestEnded();
+  while (arbiter.State().hold_heavy) std::this_thread::sleep_for(1ms);
 }
 
 }  // namespace

@@ -56,8 +56,7 @@ TEST(TimeSlicePolicy, GivesEveryOtherSliceToRequestsWhileThereAreAny) {
 TEST(OpGatePolicy, HoldsOnlyHeavyOperatorsWhileARequestIsUnderWay) {
   EXPECT_EQ(Policy("op_gate")->Decide({.pending = 1}), ColocationDecision{.hold_heavy = HoldReason::kRequests});
   EXPECT_EQ(Policy("op_gate")->Decide({.pending = 0}), ColocationDecision{});
-  EXPECT_TRUE(Policy("op_gate")->gates_operators());
-  EXPECT_FALSE(Policy("tandem")->gates_operators());
+  EXPECT_EQ(Policy("op_gate")->gated_ops(), GatedOps::kHeavy);
 }
 
 TEST(PartitionPolicy, DividesTheCoresUnlessThereIsOnlyOne) {
@@ -69,6 +68,12 @@ TEST(PartitionPolicy, DividesTheCoresUnlessThereIsOnlyOne) {
 
 TEST(TandemPolicy, RunsTrainingWhereNothingIsLimited) {
   EXPECT_EQ(Policy("tandem")->Decide({.pending = 100, .parallelism = 2}), ColocationDecision{});
+}
+
+TEST(TandemPolicy, HoldsOperatorsThatWereSeenToSlowRequestsWhileThereAreAny) {
+  EXPECT_EQ(Policy("tandem")->gated_ops(), GatedOps::kHeavyAsMeasured);
+  EXPECT_EQ(Policy("tandem")->Decide({.pending = 1, .gated = true}).hold_heavy, HoldReason::kRequests);
+  EXPECT_EQ(Policy("tandem")->Decide({.pending = 0, .gated = true}), ColocationDecision{});
 }
 
 TEST(TandemPolicy, HoldsTrainingUntilThePeriodsTimeCannotRunOut) {

@@ -2,9 +2,11 @@
 
 #include "colocation/trainer_board.h"
 
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <functional>
+#include <random>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -42,9 +44,12 @@ class TrainerBoardTest : public testing::Test {
     if (child_ != 0) return;
     const auto board = TrainerBoard::Attach(::dup(board_->fd()));
     if (!board) ::_exit(1);
-    BoardGate gate(**board);
-    for (;;) gate.Pass();
+    BoardGate gate(**board, RealClock::Instance(), [](int) {});
+    const std::array<OpInfo, 2> ops = {{{.kind = "Relu", .name = "light"}, {.kind = "Conv", .name = "heavy"}}};
+    gate.Announce(ops);
+    for (std::size_t i = 0;; ++i) gate.Begin(i % ops.size());
   }
+  void Set(Permit permit) { board_->Set(permit, RealClock::Instance().Now()); }
   bool Moves() {
     const std::uint64_t before = board_->Signs().ops;
     return Eventually([&] { return board_->Signs().ops > before; });
@@ -58,21 +63,149 @@ TEST_F(TrainerBoardTest, ATrainerRunsUntilItIsHeldAndGoesOnWhenLet) {
   StartTrainer();
   EXPECT_TRUE(Moves());
   for (int i = 0; i < 20; ++i) {
-    board_->Set(Permit::kHold);
+    Set(Permit::kHold);
     ASSERT_TRUE(Eventually([&] { return board_->Signs().held; }));
     const std::uint64_t ops = board_->Signs().ops;
     std::this_thread::sleep_for(1ms);
     EXPECT_EQ(board_->Signs().ops, ops) << "it went on";
-    board_->Set(Permit::kRun);
+    Set(Permit::kRun);
     ASSERT_TRUE(Moves());
   }
 }
 
 TEST_F(TrainerBoardTest, OneThatIsHeldFromTheStartDoesNothing) {
-  board_->Set(Permit::kHold);
+  Set(Permit::kHold);
   StartTrainer();
   ASSERT_TRUE(Eventually([&] { return board_->Signs().held; }));
   EXPECT_EQ(board_->Signs().ops, 1U) << "it asked once";
+}
+
+TEST_F(TrainerBoardTest, OnlyGatedOperatorsWaitWhenLightOnesMayRun) {
+  Set(Permit::kLightOnly);
+  StartTrainer();
+  ASSERT_TRUE(Moves()) << "none is gated";
+  board_->SetGated(1, true);
+  ASSERT_TRUE(Eventually([&] { return board_->Signs().held; }));
+  const std::uint64_t ops = board_->Signs().ops;
+  std::this_thread::sleep_for(1ms);
+  EXPECT_EQ(board_->Signs().ops, ops);
+  board_->SetGated(1, false);
+  Set(Permit::kRun);
+  ASSERT_TRUE(Moves());
+  EXPECT_GE(board_->Signs().gated, 1ms) << "it tells how long it has waited";
+}
+
+TEST_F(TrainerBoardTest, OrdersAreAcknowledged) {
+  StartTrainer();
+  ASSERT_TRUE(Moves());
+  const auto seen = [&] {
+    std::uint64_t count = 0;
+    for (const std::uint64_t bucket : board_->Acknowledgements().counts) count += bucket;
+    return count;
+  };
+  for (std::uint64_t i = 1; i <= 20; ++i) {
+    Set(i % 2 == 1 ? Permit::kHold : Permit::kRun);
+    ASSERT_TRUE(Eventually([&] { return seen() == i; })) << i;
+  }
+  EXPECT_GT(board_->Acknowledgements().sum, 0ns);
+}
+
+// Both sides in one process, on a clock that is told how late it is.
+class BoardGateTest : public testing::Test {
+ protected:
+  void Run(std::size_t op, std::chrono::nanoseconds time) {
+    gate_.Begin(op);
+    clock_.Advance(time);
+  }
+
+  const std::unique_ptr<TrainerBoard> board_ = TrainerBoard::Create().value();
+  FakeClock clock_;
+  std::vector<int> threads_;
+  BoardGate gate_{*board_, clock_, [this](int threads) { threads_.push_back(threads); }};
+};
+
+TEST_F(BoardGateTest, TellsWhatOperatorsTake) {
+  const std::vector<OpInfo> ops = {{.kind = "Conv", .name = "first"}, {.kind = "Relu", .name = "\x1b[2Jsecond"}};
+  gate_.Announce(ops);
+  gate_.Describe(0, {.flops = 3e9, .bytes = 7});
+  const MonotonicTime start = clock_.Now();
+  for (int i = 0; i < 9; ++i) {
+    Run(0, i == 4 ? 2s : 10ms);
+    Run(1, 1ms);
+    gate_.End();
+    clock_.Advance(1h);  // What is between steps belongs to none.
+  }
+  const auto totals = board_->Totals();
+  ASSERT_EQ(totals.size(), 2U);
+  EXPECT_EQ(totals[0].op.kind, "Conv");
+  EXPECT_EQ(totals[0].count, 9U);
+  EXPECT_EQ(totals[0].total, 8 * 10ms + 2s);
+  EXPECT_EQ(totals[0].typical, 10ms) << "one that was interrupted hardly counts";
+  EXPECT_EQ(totals[0].work.flops, 3e9);
+  EXPECT_EQ(totals[0].work.bytes, 7U);
+  EXPECT_EQ(totals[1].op.name, "?[2Jsecond") << "nothing that would upset a terminal";
+  const auto recent = board_->Recent(start + 1h);
+  ASSERT_EQ(recent.size(), 16U) << "those that ended before are left out";
+  EXPECT_EQ(recent[0].op, 0U);
+  EXPECT_EQ(recent[0].took, 10ms);
+  EXPECT_EQ(recent[1].began, recent[0].ended());
+}
+
+TEST_F(BoardGateTest, KeepsTheNewestRunsAndHasRoomForEveryOperator) {
+  std::vector<OpInfo> ops(TrainerBoard::kOps + 5, OpInfo{.kind = std::string(500, 'k'), .name = ""});
+  gate_.Announce(ops);
+  for (std::size_t i = 0; i < ops.size(); ++i) Run(i, 1us);
+  gate_.End();
+  const auto totals = board_->Totals();
+  ASSERT_EQ(totals.size(), TrainerBoard::kOps);
+  EXPECT_EQ(totals[0].op.kind, std::string(TrainerBoard::kKindBytes, 'k'));
+  EXPECT_EQ(totals.back().op.kind, "others");
+  EXPECT_EQ(totals.back().count, 6U);
+  const auto recent = board_->Recent({});
+  ASSERT_EQ(recent.size(), TrainerBoard::kRecords);
+  EXPECT_EQ(recent.front().op, 5U);
+}
+
+TEST_F(BoardGateTest, ChangesThreadsBetweenOperators) {
+  gate_.Announce(std::vector<OpInfo>(1));
+  Run(0, 1ms);
+  board_->SetThreads(1);
+  EXPECT_TRUE(threads_.empty());
+  Run(0, 1ms);
+  Run(0, 1ms);
+  board_->SetThreads(0);
+  Run(0, 1ms);
+  board_->SetThreads(1'000'000);
+  Run(0, 1ms);
+  EXPECT_EQ(threads_, (std::vector<int>{1, 0, TrainerBoard::kMostThreads}));
+}
+
+TEST_F(TrainerBoardTest, WhateverATrainerWritesIsReadWithinBounds) {
+  const auto size = static_cast<std::size_t>(::lseek(board_->fd(), 0, SEEK_END));
+  auto* const bytes =
+      static_cast<unsigned char*>(::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, board_->fd(), 0));
+  ASSERT_NE(bytes, MAP_FAILED);
+  std::mt19937_64 random(3);
+  for (int round = 0; round < 30; ++round) {
+    const unsigned char fill = round == 0 ? 0xff : 0;
+    for (std::size_t i = 0; i < size; ++i) bytes[i] = round == 0 ? fill : static_cast<unsigned char>(random());
+    for (const OpTotals& op : board_->Totals()) {
+      EXPECT_GE(op.total, 0ns);
+      EXPECT_GE(op.typical, 0ns);
+      EXPECT_TRUE(op.work.flops >= 0 && op.work.flops <= 1e30);
+      EXPECT_LE(op.op.name.size(), TrainerBoard::kNameBytes);
+      for (const char c : op.op.name) EXPECT_TRUE(c >= 0x20 && c < 0x7f);
+    }
+    for (const OpRecord& record : board_->Recent({})) {
+      EXPECT_LT(record.op, TrainerBoard::kOps);
+      EXPECT_GE(record.ended(), record.began);
+    }
+    EXPECT_GE(board_->Signs().gated, 0ns);
+    EXPECT_GE(board_->Acknowledgements().sum, 0ns);
+    // Orders are what the server gave, not what lies there.
+    Set(round % 2 == 0 ? Permit::kHold : Permit::kRun);
+  }
+  ::munmap(bytes, size);
 }
 
 TEST_F(TrainerBoardTest, ATrainerCannotTakeThePageAway) {

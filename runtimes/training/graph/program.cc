@@ -4,6 +4,8 @@
 
 #include <ATen/ATen.h>
 
+#include "api/base/format.h"
+#include "runtimes/training/graph/op_work.h"
 #include "runtimes/training/ops/run_checks.h"
 #include "runtimes/training/ops/torch_error.h"
 
@@ -32,9 +34,20 @@ Status CheckFeed(const ProgramInput& input, const at::Tensor& feed) {
                  ShapeText(*input.shape));
 }
 
+// For messages: "Conv node 'conv1'".
+std::string Label(const OpInfo& op) {
+  return Format("{} node '{}'", op.kind, op.name);
+}
+
 }  // namespace
 
-Status Program::RunStep(const Step& step, const RunMode& mode, Tensors& values) const {
+std::vector<OpInfo> Program::ops() const {
+  std::vector<OpInfo> ops;
+  for (const Step& step : steps_) ops.push_back(step.op);
+  return ops;
+}
+
+Status Program::RunStep(const Step& step, const RunMode& mode, Tensors& values, OpWork* work) {
   Tensors in;
   in.reserve(step.inputs.size());
   for (const int slot : step.inputs) in.push_back(slot < 0 ? at::Tensor() : values[static_cast<std::size_t>(slot)]);
@@ -42,18 +55,19 @@ Status Program::RunStep(const Step& step, const RunMode& mode, Tensors& values) 
   try {
     out = step.kernel(mode, in);
   } catch (const c10::Error& error) {
-    return std::unexpected(TorchError(step.label, error));
+    return std::unexpected(TorchError(Label(step.op), error));
   } catch (const UnsupportedError& error) {
-    return Fail(ErrorCode::kUnsupported, "{}: {}", step.label, error.what());
+    return Fail(ErrorCode::kUnsupported, "{}: {}", Label(step.op), error.what());
   } catch (const std::bad_alloc&) {
-    return std::unexpected(OutOfMemory(step.label));
+    return std::unexpected(OutOfMemory(Label(step.op)));
   } catch (const std::exception& error) {
-    return Invalid("{}: {}", step.label, error.what());
+    return Invalid("{}: {}", Label(step.op), error.what());
   }
+  if (work != nullptr) *work = WorkOf(step.op.kind, in, out);
   for (std::size_t i = 0; i < step.outputs.size(); ++i) {
     if (step.outputs[i] < 0) continue;
     if (i >= out.size() || !out[i].defined())
-      return Fail(ErrorCode::kUnsupported, "{}: output {} is not computed", step.label, i);
+      return Fail(ErrorCode::kUnsupported, "{}: output {} is not computed", Label(step.op), i);
     values[static_cast<std::size_t>(step.outputs[i])] = std::move(out[i]);
   }
   in.clear();
@@ -61,7 +75,7 @@ Status Program::RunStep(const Step& step, const RunMode& mode, Tensors& values) 
   return {};
 }
 
-Result<Tensors> Program::Run(const RunMode& mode, std::span<const at::Tensor> feeds, OpGate& gate) const {
+Result<Tensors> Program::Run(const RunMode& mode, std::span<const at::Tensor> feeds, OpGate& gate) {
   if (feeds.size() != inputs_.size()) {
     return Invalid("{} inputs are given; the model takes {}", feeds.size(), inputs_.size());
   }
@@ -71,10 +85,16 @@ Result<Tensors> Program::Run(const RunMode& mode, std::span<const at::Tensor> fe
     TANDEM_TRY(CheckFeed(inputs_[i], feeds[i]));
     values[static_cast<std::size_t>(input_slots_[i])] = feeds[i];
   }
-  for (const Step& step : steps_) {
-    gate.Pass();
-    TANDEM_TRY(RunStep(step, mode, values));
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    OpWork work;
+    const bool is_new = i >= described_;
+    gate.Begin(i);
+    TANDEM_TRY(RunStep(steps_[i], mode, values, is_new ? &work : nullptr));
+    if (!is_new) continue;
+    gate.Describe(i, work);
+    described_ = i + 1;
   }
+  gate.End();
   Tensors results;
   results.reserve(wanted_.size());
   for (const int slot : wanted_) results.push_back(values[static_cast<std::size_t>(slot)]);

@@ -50,23 +50,27 @@ class Program {
   // By name. Tensors may be changed in place, or be made to require gradients, but not be exchanged.
   [[nodiscard]] const std::map<std::string, Weight>& weights() const { return weights_; }
   [[nodiscard]] std::size_t size() const { return steps_.size(); }
+  // The nodes that a run computes, in their order.
+  [[nodiscard]] std::vector<OpInfo> ops() const;
 
-  // The wanted values. `feeds` are in the order of inputs(). Errors name the node; kTooLarge when memory ran out.
-  [[nodiscard]] Result<Tensors> Run(const RunMode& mode, std::span<const at::Tensor> feeds, OpGate& gate) const;
+  // The wanted values. `feeds` are in the order of inputs(). The gate hears of nodes by their places in ops(). Errors
+  // name the node; kTooLarge when memory ran out.
+  [[nodiscard]] Result<Tensors> Run(const RunMode& mode, std::span<const at::Tensor> feeds, OpGate& gate);
 
  private:
   friend class ProgramBuilder;
 
   struct Step {
     Kernel kernel;
-    std::string label;           // For messages: "Conv node 'conv1'".
+    OpInfo op;
     std::vector<int> inputs;     // Slots; -1 for what is left out.
     std::vector<int> outputs;    // The same.
     std::vector<int> last_uses;  // Slots that nobody reads afterwards.
   };
 
   Program() = default;
-  [[nodiscard]] Status RunStep(const Step& step, const RunMode& mode, Tensors& values) const;
+  // What it did is told in `work`, unless that is null.
+  [[nodiscard]] static Status RunStep(const Step& step, const RunMode& mode, Tensors& values, OpWork* work);
 
   std::vector<ProgramInput> inputs_;
   std::vector<int> input_slots_;
@@ -75,6 +79,7 @@ class Program {
   std::vector<Step> steps_;
   std::vector<int> wanted_;
   int slots_ = 0;
+  std::size_t described_ = 0;  // So many steps, from the first, have told what they do.
 };
 
 }  // namespace tandem::training

@@ -36,9 +36,9 @@ Result<int> OpsetOf(const onnx::ModelProto& model) {
               model.opset_import(0).domain());
 }
 
-std::string Label(const onnx::NodeProto& node) {
+OpInfo InfoOf(const onnx::NodeProto& node) {
   const std::string& name = !node.name().empty() || node.output_size() == 0 ? node.name() : node.output(0);
-  return Format("{} node '{}'", node.op_type(), name);
+  return {.kind = node.op_type(), .name = name};
 }
 
 // What makes another value in each run though its inputs are the same.
@@ -152,7 +152,7 @@ Status ProgramBuilder::Fold(const onnx::NodeProto& node, Program::Step& step) {
     const int slot = step.inputs[static_cast<std::size_t>(i)];
     if (slot >= 0) values[static_cast<std::size_t>(slot)] = constants_.at(node.input(i));
   }
-  TANDEM_TRY(program_->RunStep(step, RunMode{}, values));
+  TANDEM_TRY(Program::RunStep(step, RunMode{}, values, nullptr));
   for (int i = 0; i < node.output_size(); ++i) {
     const int slot = step.outputs[static_cast<std::size_t>(i)];
     if (slot < 0) continue;
@@ -168,12 +168,13 @@ Status ProgramBuilder::Fold(const onnx::NodeProto& node, Program::Step& step) {
 }
 
 Status ProgramBuilder::AddNode(const onnx::NodeProto& node) {
-  const std::string label = Label(node);
+  const OpInfo op = InfoOf(node);
+  const std::string label = Format("{} node '{}'", op.kind, op.name);
   // A value that was computed here, once, is there for every run.
   const bool first_is_new = node.input_size() > 0 && !constants_.contains(node.input(0));
   auto kernel = node.domain() == kFusedDomain ? FusedKernel(node, first_is_new) : ops_.Make(node, opset_);
   if (!kernel) return Fail(kernel.error().code, "{}: {}", label, kernel.error().message);
-  Program::Step step{.kernel = *std::move(kernel), .label = label, .inputs = {}, .outputs = {}, .last_uses = {}};
+  Program::Step step{.kernel = *std::move(kernel), .op = op, .inputs = {}, .outputs = {}, .last_uses = {}};
   bool constant = !IsRandom(node.op_type());
   for (const std::string& name : node.input()) {
     if (name.empty()) {

@@ -20,11 +20,11 @@ void Optimizer::Fill(Slot& slot) const {
   if (adam) slot.second = at::zeros_like(slot.parameter);
 }
 
-void Optimizer::Step(double learning_rate, OpGate& gate) {
+void Optimizer::Step(double learning_rate, const std::function<void()>& before_each) {
   const at::NoGradGuard no_gradients;
   for (Slot& slot : slots_) {
     if (!slot.parameter.grad().defined()) continue;
-    gate.Pass();
+    before_each();
     Fill(slot);
     slot.steps.add_(1);
     if (spec_.kind == OptimizerKind::kSgd) {

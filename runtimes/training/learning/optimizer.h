@@ -1,13 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
-#include "api/base/op_gate.h"
 #include "api/base/result.h"
 #include "api/base/training_job.h"
 
@@ -23,8 +23,8 @@ class Optimizer {
   // `parameters` are leaves that require gradients, by name.
   Optimizer(const OptimizerSpec& spec, const NamedTensors& parameters);
 
-  // Parameters without a gradient stay as they are. The gate is asked before each parameter.
-  void Step(double learning_rate, OpGate& gate);
+  // Parameters without a gradient stay as they are; `before_each` is called before each of the others.
+  void Step(double learning_rate, const std::function<void()>& before_each);
   void ClearGradients();
   // Scales the gradients so that their joint norm is at most `most`; returns the norm before.
   double ClipGradients(double most);

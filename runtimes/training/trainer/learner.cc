@@ -6,7 +6,6 @@
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/record_function.h>
 #include <fnmatch.h>
 
 #include "runtimes/training/graph/fixed_inputs.h"
@@ -45,29 +44,6 @@ std::optional<std::vector<std::int64_t>> OutputShape(const onnx::GraphProto& gra
   return std::nullopt;
 }
 
-// Asks the gate before each operator of a backward pass, as the program does in a forward one.
-class BackwardGate {
- public:
-  explicit BackwardGate(OpGate& gate) {
-    current_ = &gate;
-    handle_ = at::addThreadLocalCallback(
-        at::RecordFunctionCallback([](const at::RecordFunction&) -> std::unique_ptr<at::ObserverContext> {
-          current_->Pass();
-          return nullptr;
-        }).scopes({at::RecordScope::BACKWARD_FUNCTION}));
-  }
-  ~BackwardGate() { at::removeCallback(handle_); }
-  BackwardGate(const BackwardGate&) = delete;
-  BackwardGate& operator=(const BackwardGate&) = delete;
-
- private:
-  // A callback carries nothing of its own.
-  static thread_local OpGate* current_;
-  at::CallbackHandle handle_;
-};
-
-thread_local OpGate* BackwardGate::current_ = nullptr;
-
 // The one that ATen's operators use unless they are told otherwise.
 at::Generator RandomNumbers() {
   return at::detail::getDefaultCPUGenerator();
@@ -89,7 +65,7 @@ auto Guarded(const char* what, Work work) -> Result<decltype(work())> {
 
 Result<std::unique_ptr<Learner>> Learner::Load(const TrainingJob& job, const std::filesystem::path& file,
                                                OpGate& gate) {
-  std::unique_ptr<Learner> learner(new Learner(job, gate));
+  std::unique_ptr<Learner> learner(new Learner(job));
   TANDEM_ASSIGN(onnx::ModelProto model, LoadForJob(job, file));
   FreeBatchDimension(*model.mutable_graph());
   TANDEM_ASSIGN(const TrainedValue value, FindTrainedValue(model.graph(), job.output, job.loss.kind));
@@ -99,6 +75,7 @@ Result<std::unique_ptr<Learner>> Learner::Load(const TrainingJob& job, const std
   TANDEM_ASSIGN(learner->program_, Program::Compile(model, {value.name}, AllOps()));
   TANDEM_TRY(learner->ChooseParameters());
   learner->optimizer_ = std::make_unique<Optimizer>(job.optimizer, learner->parameters_);
+  learner->gate_ = std::make_unique<StepGate>(learner->program_->ops(), "update", gate);
   RandomNumbers().set_current_seed(job.seed);
   return learner;
 }
@@ -132,25 +109,28 @@ Status Learner::ChooseParameters() {
 
 Result<double> Learner::Accumulate(const Examples& batch, std::int64_t share) {
   const RunMode mode{.training = true, .update_batch_norm = job_.update_batch_norm, .random = RandomNumbers()};
-  TANDEM_ASSIGN(Tensors outputs, program_->Run(mode, batch.inputs, gate_));
+  TANDEM_ASSIGN(Tensors outputs, program_->Run(mode, batch.inputs, *gate_));
   return Guarded("the loss and its gradients", [&] {
+    gate_->BeginLoss();
     at::Tensor loss = ComputeLoss(job_.loss, form_, outputs[0], batch.target);
     outputs.clear();
-    const BackwardGate gate(gate_);
+    const GradientScope gradients(*gate_);
     (share == 1 ? loss : loss / static_cast<double>(share)).backward();
     return loss.item<double>();
   });
 }
 
 void Learner::Step(double learning_rate, double clip_norm) {
+  gate_->BeginUpdate();
   if (clip_norm > 0) optimizer_->ClipGradients(clip_norm);
-  optimizer_->Step(learning_rate, gate_);
+  optimizer_->Step(learning_rate, [&] { gate_->BeginUpdate(); });
   optimizer_->ClearGradients();
+  gate_->End();
 }
 
 Result<Score> Learner::Evaluate(const Examples& batch) {
   const at::NoGradGuard no_gradients;
-  TANDEM_ASSIGN(const Tensors outputs, program_->Run(RunMode{}, batch.inputs, gate_));
+  TANDEM_ASSIGN(const Tensors outputs, program_->Run(RunMode{}, batch.inputs, *gate_));
   return Guarded("the evaluation", [&] {
     Score score{.loss = ComputeLoss(job_.loss, form_, outputs[0], batch.target).item<double>(),
                 .right = 0,

@@ -16,6 +16,7 @@
 #include "runtimes/training/graph/program.h"
 #include "runtimes/training/learning/objective.h"
 #include "runtimes/training/learning/optimizer.h"
+#include "runtimes/training/trainer/step_gate.h"
 
 namespace tandem::training {
 
@@ -64,13 +65,13 @@ class Learner {
   [[nodiscard]] Status Restore(const NamedTensors& snapshot);
 
  private:
-  Learner(const TrainingJob& job, OpGate& gate) : job_(job), gate_(gate) {}
+  explicit Learner(const TrainingJob& job) : job_(job) {}
   [[nodiscard]] Status ChooseParameters();
 
   // Constant after Load.
   const TrainingJob job_;
-  OpGate& gate_;
   std::unique_ptr<Program> program_;
+  std::unique_ptr<StepGate> gate_;
   OutputForm form_ = OutputForm::kPlain;
   std::optional<std::vector<std::int64_t>> output_shape_;
   NamedTensors parameters_;  // What is trained.

@@ -1,0 +1,137 @@
+// The trainer's side of a board.
+
+#include <algorithm>
+#include <bit>
+#include <string_view>
+#include <utility>
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "colocation/board_page.h"
+#include "colocation/trainer_board.h"
+
+namespace tandem {
+namespace {
+
+using std::chrono::nanoseconds;
+
+std::size_t PlaceOf(std::size_t op) {
+  return std::min(op, TrainerBoard::kOps - 1);
+}
+
+// Only the trainer writes what this is used for, so no locked addition is needed.
+void Add(std::atomic<std::uint64_t>& word, std::uint64_t more) {
+  word.store(word.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
+}
+
+template <std::size_t Size>
+void Put(std::string_view text, std::array<std::atomic<char>, Size>& bytes) {
+  for (std::size_t i = 0; i < Size; ++i) bytes[i].store(i < text.size() ? text[i] : '\0', std::memory_order_relaxed);
+}
+
+// A running median: a step of a sixteenth towards each new value, so that half of them are larger in the end.
+std::uint64_t Nearer(std::uint64_t median, std::uint64_t value) {
+  if (median == 0) return std::max<std::uint64_t>(value, 1);
+  const std::uint64_t step = median / 16 + 1;
+  return value > median ? std::min(median + step, value) : std::max(median - std::min(median - 1, step), value);
+}
+
+}  // namespace
+
+BoardGate::BoardGate(TrainerBoard& board, const Clock& clock, UseThreads use_threads)
+    : page_(*board.page_), clock_(clock), use_threads_(std::move(use_threads)), open_(0), seen_(0) {}
+
+void BoardGate::Announce(std::span<const OpInfo> ops) {
+  const std::size_t count = std::min(ops.size(), TrainerBoard::kOps);
+  for (std::size_t i = 0; i < count; ++i) {
+    const bool shared = i + 1 == count && ops.size() > count;
+    Put(shared ? "others" : ops[i].kind, page_.ops[i].kind);
+    Put(shared ? "" : ops[i].name, page_.ops[i].name);
+  }
+  page_.op_count.store(static_cast<std::uint32_t>(count), std::memory_order_release);
+}
+
+void BoardGate::Describe(std::size_t op, const OpWork& work) {
+  board::Op& entry = page_.ops[PlaceOf(op)];
+  entry.flops.store(work.flops, std::memory_order_relaxed);
+  entry.bytes.store(work.bytes, std::memory_order_relaxed);
+}
+
+void BoardGate::Begin(std::size_t op) {
+  const std::size_t place = PlaceOf(op);
+  const MonotonicTime now = clock_.Now();
+  Note(now);
+  Add(page_.begun, 1);
+  began_ = now;
+  running_ = place;
+  const std::uint32_t orders = page_.orders.load(std::memory_order_acquire);
+  if (orders != open_) Heed(orders, place, now);
+}
+
+void BoardGate::End() {
+  Note(clock_.Now());
+}
+
+void BoardGate::Acknowledge(std::uint32_t orders, MonotonicTime now) {
+  if (orders == seen_) return;
+  const bool other_permit = board::PermitOf(orders) != board::PermitOf(seen_);
+  seen_ = orders;
+  if (!other_permit) return;
+  const nanoseconds ordered(page_.ordered_at.load(std::memory_order_relaxed));
+  const auto waited = std::max<nanoseconds>(now.time_since_epoch() - ordered, nanoseconds(0));
+  const auto microseconds = static_cast<std::uint64_t>(waited.count()) / 1000;
+  const std::size_t bucket = std::min<std::size_t>(std::bit_width(microseconds), AcknowledgementTimes::kBuckets - 1);
+  Add(page_.acknowledged[bucket], 1);
+  Add(page_.acknowledged_sum, static_cast<std::uint64_t>(waited.count()));
+}
+
+void BoardGate::Heed(std::uint32_t orders, std::size_t place, MonotonicTime now) {
+  bool waited = false;
+  for (;;) {
+    Acknowledge(orders, now);
+    const Permit permit = board::PermitOf(orders);
+    const bool gated = page_.gated[place].load(std::memory_order_relaxed) != 0;
+    if (permit == Permit::kRun || (permit == Permit::kLightOnly && !gated)) break;
+    page_.held.store(1, std::memory_order_relaxed);
+    waited = true;
+    // The word is shared between processes, so the private form of the call does not do.
+    ::syscall(SYS_futex, &page_.orders, FUTEX_WAIT, orders, nullptr, nullptr, 0);
+    orders = page_.orders.load(std::memory_order_acquire);
+    const MonotonicTime later = clock_.Now();
+    if (permit == Permit::kLightOnly) Add(page_.waited, static_cast<std::uint64_t>(nanoseconds(later - now).count()));
+    now = later;
+  }
+  if (waited) {
+    page_.held.store(0, std::memory_order_relaxed);
+    began_ = now;
+  }
+  if (const int threads = board::ThreadsOf(orders); threads != threads_) {
+    threads_ = threads;
+    use_threads_(threads);
+  }
+  if (board::PermitOf(orders) == Permit::kRun) open_ = orders;
+}
+
+void BoardGate::Note(MonotonicTime ended) {
+  if (!running_) return;
+  const std::size_t place = *std::exchange(running_, std::nullopt);
+  const auto took = static_cast<std::uint64_t>(std::max<nanoseconds>(ended - began_, nanoseconds(0)).count());
+  board::Op& op = page_.ops[place];
+  Add(op.count, 1);
+  Add(op.total, took);
+  op.typical.store(Nearer(op.typical.load(std::memory_order_relaxed), took), std::memory_order_relaxed);
+
+  const std::uint64_t number = page_.records_begun.load(std::memory_order_relaxed);
+  board::Record& record = page_.records[number % TrainerBoard::kRecords];
+  record.sequence.store(2 * number + 1, std::memory_order_relaxed);
+  record.began.store(static_cast<std::uint64_t>(nanoseconds(began_.time_since_epoch()).count()),
+                     std::memory_order_release);
+  record.took.store(took, std::memory_order_release);
+  record.op.store(place, std::memory_order_release);
+  record.sequence.store(2 * (number + 1), std::memory_order_release);
+  page_.records_begun.store(number + 1, std::memory_order_release);
+}
+
+}  // namespace tandem

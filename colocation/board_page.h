@@ -1,0 +1,73 @@
+#pragma once
+
+// What lies on the pages of a board. For the two sides of it alone: trainer_board.cc and board_gate.cc.
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "colocation/trainer_board.h"
+
+namespace tandem::board {
+
+inline constexpr std::uint32_t kVersion = 2;
+
+// Orders are one word, so that one load tells all: the permit in 2 bits, the threads in 8, and the rest counts orders,
+// so that no two that follow one another are alike.
+[[nodiscard]] constexpr Permit PermitOf(std::uint32_t orders) {
+  const std::uint32_t permit = orders & 3U;
+  return permit > 2 ? Permit::kHold : static_cast<Permit>(permit);
+}
+[[nodiscard]] constexpr int ThreadsOf(std::uint32_t orders) {
+  return static_cast<int>((orders >> 2U) & 0xffU);
+}
+[[nodiscard]] constexpr std::uint32_t NextOrders(std::uint32_t before, Permit permit, int threads) {
+  const std::uint32_t count = (before >> 10U) + 1;
+  return (count << 10U) | (static_cast<std::uint32_t>(threads) << 2U) | static_cast<std::uint32_t>(permit);
+}
+
+// Written by the trainer.
+struct Op {
+  std::array<std::atomic<char>, TrainerBoard::kKindBytes> kind;
+  std::array<std::atomic<char>, TrainerBoard::kNameBytes> name;
+  std::atomic<std::uint64_t> count;
+  std::atomic<std::uint64_t> total;    // Nanoseconds, as the times below.
+  std::atomic<std::uint64_t> typical;  // 0: not known.
+  std::atomic<std::uint64_t> bytes;
+  std::atomic<double> flops;
+};
+
+// A sequence lock: `sequence` is odd while the others are written, and else twice the number of the record. The others
+// are written with release and read with acquire, so that whoever sees a new one of them sees the odd number, too.
+struct Record {
+  std::atomic<std::uint64_t> sequence;
+  std::atomic<std::uint64_t> began;  // Of the monotonic clock, which all processes share.
+  std::atomic<std::uint64_t> took;
+  std::atomic<std::uint64_t> op;
+};
+
+}  // namespace tandem::board
+
+namespace tandem {
+
+// Each side writes to lines of its own.
+struct TrainerBoard::Page {
+  // Server.
+  alignas(64) std::atomic<std::uint32_t> version;
+  std::atomic<std::uint32_t> orders;
+  std::atomic<std::int64_t> ordered_at;
+  std::array<std::atomic<std::uint8_t>, kOps> gated;
+
+  // Trainer.
+  alignas(64) std::atomic<std::uint64_t> begun;
+  std::atomic<std::uint32_t> held;
+  std::atomic<std::uint64_t> waited;  // Under kLightOnly.
+  std::atomic<std::uint32_t> op_count;
+  std::atomic<std::uint64_t> records_begun;
+  std::array<std::atomic<std::uint64_t>, AcknowledgementTimes::kBuckets> acknowledged;
+  std::atomic<std::uint64_t> acknowledged_sum;
+  std::array<board::Op, kOps> ops;
+  std::array<board::Record, kRecords> records;
+};
+
+}  // namespace tandem

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "profiler/op_profile.h"
+
+namespace tandem {
+
+enum class OpClass { kLight, kHeavy };
+
+[[nodiscard]] constexpr std::string_view OpClassName(OpClass op_class) {
+  return op_class == OpClass::kHeavy ? "heavy" : "light";
+}
+
+// How much longer requests took that ran beside an operator.
+struct Interference {
+  std::string model;  // Whose requests those were.
+  double ratio = 1;   // To the time of those that ran beside other operators, or none.
+  double error = 0;   // Standard error of the ratio.
+  double runs = 0;    // Beside the operator, older ones counting less.
+};
+
+// What an operator is taken for, and why.
+struct OpVerdict {
+  OpClass op_class = OpClass::kLight;
+  bool measured = false;  // By what requests beside it took; else by its own time.
+  std::string reason;     // In words.
+};
+
+// Says which operators are heavy. First by the time that they take, estimated from their work until it was seen; then
+// by what they do to requests, when enough of those ran beside them. Pure.
+class OpClassifier {
+ public:
+  // An operator that takes so long is heavy, and one that takes clearly less is light; in between it stays what it was.
+  static constexpr std::chrono::microseconds kHeavyTime{1'000};
+  static constexpr std::chrono::microseconds kLightTime{700};
+  // The same for how much longer requests take.
+  static constexpr double kHeavyRatio = 1.10;
+  static constexpr double kLightRatio = 1.05;
+  // So many runs of each are needed before a time, or an interference, counts.
+  static constexpr std::uint64_t kRunsOfOp = 5;
+  static constexpr double kRunsBeside = 30;
+
+  // What the machine does in a second, for estimates.
+  struct Speed {
+    double flops = 50e9;
+    double bytes = 10e9;
+  };
+
+  OpClassifier() = default;
+  explicit OpClassifier(Speed speed) : speed_(speed) {}
+
+  // `worst` is the pairing that slows requests most, if any is known; `before` is what it was taken for.
+  [[nodiscard]] OpVerdict Classify(const OpTotals& op, const std::optional<Interference>& worst,
+                                   const OpVerdict& before) const;
+
+  // What an operator would take by its work alone, whichever of computing and memory takes longer.
+  [[nodiscard]] std::chrono::nanoseconds Estimate(const OpWork& work) const;
+
+ private:
+  Speed speed_;
+};
+
+}  // namespace tandem

@@ -1,0 +1,44 @@
+#include "profiler/run_log.h"
+
+#include <algorithm>
+
+namespace tandem {
+
+void RunLog::Watch(bool watched) {
+  if (watched_.load(std::memory_order_relaxed) == watched) return;
+  const MutexLock lock(mu_);
+  if (watched) samples_.reserve(kMostSamples);
+  if (!watched) samples_.clear();
+  watched_.store(watched, std::memory_order_relaxed);
+}
+
+void RunLog::Add(std::string_view model, MonotonicTime ended, std::chrono::nanoseconds took,
+                 std::chrono::nanoseconds typical) {
+  if (!watched_.load(std::memory_order_relaxed) || typical.count() <= 0 || took.count() <= 0) return;
+  const MutexLock lock(mu_);
+  if (samples_.size() >= kMostSamples) return;
+  const auto found = std::ranges::find(models_, model);
+  const auto place = static_cast<std::size_t>(found - models_.begin());
+  if (found == models_.end()) {
+    if (models_.size() >= kMostModels) return;
+    models_.emplace_back(model);
+  }
+  samples_.push_back({.model = place,
+                      .began = ended - took,
+                      .ended = ended,
+                      .ratio = static_cast<double>(took.count()) / static_cast<double>(typical.count())});
+}
+
+std::vector<RunSample> RunLog::Take() {
+  std::vector<RunSample> taken;
+  const MutexLock lock(mu_);
+  taken.reserve(samples_.size());
+  for (const Sample& sample : samples_) {
+    taken.push_back(
+        {.model = models_[sample.model], .began = sample.began, .ended = sample.ended, .ratio = sample.ratio});
+  }
+  samples_.clear();
+  return taken;
+}
+
+}  // namespace tandem

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <span>
+#include <vector>
+
+#include <json/value.h>
+
+#include "api/base/clock.h"
+#include "colocation/policy.h"
+#include "colocation/trainer_board.h"
+#include "profiler/interference.h"
+#include "profiler/op_classifier.h"
+#include "profiler/run_log.h"
+
+namespace tandem::jobs {
+
+// An operator of a trainer, what it costs and what it is taken for.
+struct WatchedOp {
+  OpTotals totals;
+  std::optional<Interference> worst;
+  OpVerdict verdict;
+};
+
+// Watches what the operators of one trainer take, and what they do to requests. Jobs thread only.
+class OpWatch {
+ public:
+  // `gated` says which operators are to wait while heavy ones are held.
+  explicit OpWatch(GatedOps gated) : gate_(gated) {}
+
+  struct Change {
+    OpInfo op;
+    OpVerdict before;
+    OpVerdict now;
+  };
+
+  // To be called every now and then, with the runs that ended since. What was taken for one thing and is now taken for
+  // another.
+  [[nodiscard]] std::vector<Change> Look(const TrainerBoard& board, std::span<const RunSample> runs, MonotonicTime now);
+
+  [[nodiscard]] const std::vector<WatchedOp>& ops() const { return ops_; }
+  // Those that are to wait, by their places.
+  [[nodiscard]] std::set<std::size_t> Gated() const;
+
+ private:
+  const GatedOps gate_;
+  OpClassifier classifier_;
+  InterferenceMeter meter_;
+  std::optional<MonotonicTime> looked_;
+  std::vector<WatchedOp> ops_;
+};
+
+// {"total_ms": …, "ops": [{"kind", "name", "count", "total_ms", …}, …]}, those that took most time first.
+[[nodiscard]] Json::Value ProfileToJson(std::span<const WatchedOp> ops);
+// {"count": …, "changes": […]}: the first of them, and how many there are.
+[[nodiscard]] Json::Value ChangesToJson(std::span<const OpWatch::Change> changes);
+
+}  // namespace tandem::jobs

@@ -1,0 +1,81 @@
+// What the operators of trainers take, and what they do to requests.
+
+#include <fstream>
+#include <system_error>
+
+#include "api/wire/json_document.h"
+#include "profiler/run_log.h"
+#include "server/jobs/supervisor.h"
+#include "server/log/log.h"
+
+namespace tandem::jobs {
+namespace {
+
+constexpr std::chrono::seconds kBetweenLooks{1};
+// A file of ours is never larger: an operator needs some hundred bytes, and there are a few thousand.
+constexpr std::uintmax_t kMostProfileBytes = 8 << 20;
+
+}  // namespace
+
+void Supervisor::WatchOps() {
+  const MonotonicTime now = clock_.Now();
+  if (options_.runs != nullptr) options_.runs->Watch(!active_.empty());
+  if (active_.empty() || now - ops_looked_ < kBetweenLooks) return;
+  ops_looked_ = now;
+  const std::vector<RunSample> runs = options_.runs == nullptr ? std::vector<RunSample>() : options_.runs->Take();
+  for (auto& [id, active] : active_) WatchOps(active, runs);
+}
+
+void Supervisor::WatchOps(Active& active, std::span<const RunSample> runs) {
+  const TrainerBoard& board = active.trainer->process().board();
+  const auto changes = active.ops.Look(board, runs, clock_.Now());
+  active.trainer->SetGated(active.ops.Gated());
+  for (const OpWatch::Change& change : changes) metrics_.Classified(change.now.op_class);
+  if (!changes.empty()) AddEvent(active.record.id, "op_classes", JsonLine(ChangesToJson(changes)));
+  const AcknowledgementTimes times = board.Acknowledgements();
+  metrics_.Acknowledged(times, std::exchange(active.counted_acknowledgements, times));
+}
+
+void Supervisor::SaveProfile(Active& active) {
+  WatchOps(active, {});
+  if (active.ops.ops().empty()) return;
+  const std::filesystem::path file = active.folder.profile();
+  std::filesystem::path aside = file;
+  aside += ".new";
+  std::ofstream out(aside);
+  out << JsonLine(ProfileToJson(active.ops.ops()));
+  out.close();
+  std::error_code ec;
+  if (out) std::filesystem::rename(aside, file, ec);
+  if (!out || ec) {
+    std::filesystem::remove(aside, ec);
+    LogWarning("a profile could not be written", {{"job", std::to_string(active.record.id)}});
+  }
+}
+
+Result<Json::Value> Supervisor::Profile(JobId id) const {
+  TANDEM_TRY(store_.Get(id));
+  if (const auto active = active_.find(id); active != active_.end() && !active->second.ops.ops().empty()) {
+    Json::Value json = ProfileToJson(active->second.ops.ops());
+    json["live"] = true;
+    return json;
+  }
+  const std::filesystem::path file = JobFolder::Of(options_.state, id).profile();
+  std::error_code ec;
+  const std::uintmax_t size = std::filesystem::file_size(file, ec);
+  if (ec) return Fail(ErrorCode::kNotFound, "job {} has no profile: no trainer of it has run an operator yet", id);
+  if (size > kMostProfileBytes) {
+    return Fail(ErrorCode::kInternal, "the profile of job {} has {} bytes; it is none of ours", id, size);
+  }
+  std::ifstream in(file);
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  auto json = ParseStrictJson(text);
+  if (!json || !json->isObject()) {
+    return Fail(ErrorCode::kInternal, "the profile of job {} cannot be read: {}", id,
+                json ? "it is no object" : json.error().message);
+  }
+  (*json)["live"] = false;
+  return json;
+}
+
+}  // namespace tandem::jobs

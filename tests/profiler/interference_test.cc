@@ -1,0 +1,86 @@
+#include "profiler/interference.h"
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace tandem {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr MonotonicTime At(std::chrono::nanoseconds time) {
+  return MonotonicTime(time);
+}
+
+// Operators 0 to 4 in turn, 4 ms each; runs of 2 ms that come at any time, and take `times` as long beside operator 3.
+InterferenceMeter Trained(double times, int runs, const std::string& model = "m") {
+  std::mt19937_64 random(7);
+  std::uniform_real_distribution<double> noise(0.9, 1.1);
+  std::uniform_int_distribution<std::int64_t> when(0, 4'000'000'000);
+  std::vector<OpRecord> ops;
+  for (std::uint32_t i = 0; i < 1100; ++i) ops.push_back({.op = i % 5, .began = At(i * 4ms), .took = 4ms});
+  InterferenceMeter meter;
+  for (int i = 0; i < runs; ++i) {
+    const std::chrono::nanoseconds began(when(random));
+    const bool beside = began % 20ms > 10ms + 200us && began % 20ms < 15ms + 800us;
+    meter.Observe(
+        {.model = model, .began = At(began), .ended = At(began + 2ms), .ratio = noise(random) * (beside ? times : 1)},
+        ops);
+  }
+  return meter;
+}
+
+TEST(InterferenceMeter, FindsTheOperatorBesideWhichRequestsTakeLonger) {
+  const InterferenceMeter meter = Trained(1.3, 2000);
+  const auto guilty = meter.Worst(3);
+  ASSERT_TRUE(guilty);
+  EXPECT_EQ(guilty->model, "m");
+  EXPECT_NEAR(guilty->ratio, 1.3, 0.03);
+  EXPECT_LT(guilty->error, 0.02);
+  EXPECT_GT(guilty->runs, 300);
+  for (const std::uint32_t op : {0U, 1U}) EXPECT_LT(meter.Worst(op)->ratio, 1.02) << op;
+  EXPECT_FALSE(meter.Worst(9)) << "there is no such operator";
+}
+
+TEST(InterferenceMeter, FindsNothingWhereThereIsNothing) {
+  const InterferenceMeter meter = Trained(1, 2000);
+  for (std::uint32_t op = 0; op < 5; ++op) EXPECT_NEAR(meter.Worst(op)->ratio, 1, 0.02) << op;
+}
+
+TEST(InterferenceMeter, SaysNothingOfWhatItHasSeldomSeen) {
+  EXPECT_FALSE(Trained(1.3, 40).Worst(3));
+}
+
+TEST(InterferenceMeter, ForgetsSoThatAnOperatorGetsAnotherChance) {
+  InterferenceMeter meter = Trained(1.3, 2000);
+  meter.Age(InterferenceMeter::kHalfLife);
+  EXPECT_TRUE(meter.Worst(3));
+  meter.Age(20 * InterferenceMeter::kHalfLife);
+  EXPECT_FALSE(meter.Worst(3));
+}
+
+TEST(InterferenceMeter, DoesNotLetOneRunSpeakForAThousand) {
+  InterferenceMeter meter = Trained(1, 2000);
+  const double before = meter.Worst(2)->ratio;
+  const std::vector<OpRecord> ops = {{.op = 2, .began = At(0ms), .took = 4ms}};
+  meter.Observe({.model = "m", .began = At(1ms), .ended = At(3ms), .ratio = 1e9}, ops);
+  EXPECT_LT(meter.Worst(2)->ratio, before * 1.02);
+}
+
+TEST(InterferenceMeter, ARunIsBesideAnOperatorOnlyForANotableTime) {
+  InterferenceMeter meter;
+  const std::vector<OpRecord> ops = {{.op = 0, .began = At(0ms), .took = 1ms},
+                                     {.op = 1, .began = At(1ms), .took = 9ms}};
+  for (int i = 0; i < 100; ++i) {
+    meter.Observe({.model = "m", .began = At(950us), .ended = At(3ms), .ratio = 2}, ops);
+    meter.Observe({.model = "m", .began = At(12ms), .ended = At(14ms), .ratio = 1}, ops);
+  }
+  EXPECT_FALSE(meter.Worst(0)) << "50 µs of 2 ms";
+  EXPECT_NEAR(meter.Worst(1)->ratio, 2, 1e-9);
+}
+
+}  // namespace
+}  // namespace tandem
