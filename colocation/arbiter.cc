@@ -58,7 +58,7 @@ Arbiter::Arbiter(const Clock& clock, const ColocationPolicy& policy, CpuLimitMet
     const MutexLock lock(mu_);
     state_.policy = policy_.name();
     for (QuotaLedger& ledger : ledgers_) {
-      ledger.Look(QuotaLedger::Since::kOther);
+      ledger.Look();
       state_.quotas.push_back({.group = ledger.name()});
     }
     ReadLedgers();
@@ -97,10 +97,11 @@ void Arbiter::Wake() {
 
 void Arbiter::RequestBegan() {
   if (pending_.fetch_add(1) != 0) return;
-  if (heeds_requests_.load() || until_asked_.load()) Wake();
+  if (heeds_requests_.load()) Wake();
 }
 
 void Arbiter::RequestEnded() {
+  answered_.fetch_add(1, std::memory_order_relaxed);
   if (pending_.fetch_sub(1, std::memory_order_acq_rel) == 1 && heeds_requests_.load()) Wake();
 }
 
@@ -109,41 +110,26 @@ ArbiterState Arbiter::State() const {
   ArbiterState state = state_;
   state.pending = pending_.load(std::memory_order_relaxed);
   state.trainers = trainers_.size();
-  state.parallelism = Parallelism();
   return state;
 }
 
-int Arbiter::Parallelism() const {
-  int threads = machine_.run_threads + machine_.other_threads;
-  for (const auto& [id, trainer] : trainers_) threads = std::min(machine_.cores, threads + trainer.who.threads);
-  return std::clamp(threads, 1, std::max(machine_.cores, 1));
-}
-
-QuotaLedger::Since Arbiter::SinceLastLook(const ColocationSnapshot& seen) {
-  // Requests that came and went in between are few.
-  const bool quiet = std::exchange(pending_seen_, seen.pending) == 0 && seen.pending == 0;
-  const bool was_held = std::exchange(held_seen_, seen.held);
-  if (!quiet || (seen.held && was_held)) return QuotaLedger::Since::kOther;
-  return seen.held ? QuotaLedger::Since::kStopped : QuotaLedger::Since::kTrained;
-}
-
 ColocationDecision Arbiter::Decide(ColocationSnapshot seen) {
-  const QuotaLedger::Since since = SinceLastLook(seen);
   bool learning = false;
   bool fresh = false;
   views_.clear();
   for (QuotaLedger& ledger : ledgers_) {
-    ledger.Look(since);
+    ledger.Look();
     learning |= ledger.learning();
     fresh |= ledger.fresh();
     if (ledger.view()) views_.push_back(*ledger.view());
   }
   seen.quotas = views_;
+  if (!ledgers_.empty()) {
+    demand_.Look(clock_.Now(), ThisProcess(), answered_.load(std::memory_order_relaxed));
+    seen.demand = demand_.demand();
+  }
   seen.now = clock_.Now().time_since_epoch();
   ColocationDecision decision = policy_.Decide(seen);
-  until_asked_.store(decision.until_asked);
-  // One that came just before that has woken nobody.
-  if (decision.until_asked && pending_.load() > 0) decision.look_again = std::chrono::nanoseconds(0);
   if (!ledgers_.empty()) decision.look_again = std::min<std::chrono::nanoseconds>(decision.look_again, kLongestLook);
   if (fresh) decision.look_again = std::min<std::chrono::nanoseconds>(decision.look_again, kSettling);
   if (learning) {
@@ -187,6 +173,7 @@ void Arbiter::ReadLedgers() {
     state_.quotas[i].learning = ledgers_[i].learning();
     state_.quotas[i].throttled_periods = ledgers_[i].throttled();
   }
+  state_.demand = ledgers_.empty() ? std::nullopt : demand_.demand();
 }
 
 bool Arbiter::AnyGated() const {
@@ -200,11 +187,13 @@ void Arbiter::SetPermit(Trainer& trainer, Permit permit) {
 void Arbiter::Apply(const ColocationDecision& decision, MonotonicTime began) {
   state_.hold = decision.hold;
   state_.hold_heavy = decision.hold_heavy;
+  state_.threads = decision.threads;
   ReadLedgers();
   for (auto& [id, trainer] : trainers_) {
     ApplyTo(trainer, decision.hold);
     if (trainer.exempt || trainer.paused) continue;
     SetPermit(trainer, decision.hold_heavy ? Permit::kLightOnly : Permit::kRun);
+    if (trainer.who.board != nullptr) trainer.who.board->SetThreads(decision.threads);
   }
   state_.decisions.Add(clock_.Now() - began);
 }
@@ -224,8 +213,7 @@ void Arbiter::Run() {
       if (stopping_) return;
       heard = news_;
       seen.held = state_.hold.has_value();
-      seen.parallelism = Parallelism();
-      seen.serving = machine_.run_threads;
+      seen.parallelism = machine_.cores;
       seen.gated = AnyGated();
     }
     seen.pending = pending_.load(std::memory_order_acquire);

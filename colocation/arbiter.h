@@ -15,6 +15,7 @@
 
 #include "api/base/clock.h"
 #include "api/base/mutex.h"
+#include "colocation/demand_meter.h"
 #include "colocation/policy.h"
 #include "colocation/quota_ledger.h"
 #include "colocation/trainer_board.h"
@@ -47,8 +48,9 @@ struct ArbiterState {
     std::uint64_t throttled_periods = 0;
   };
   std::string policy;
-  int parallelism = 1;  // Threads of the server and its trainers that can run at once.
   std::int64_t pending = 0;
+  std::optional<RequestDemand> demand;  // While there is a limit to heed, as of the last look.
+  int threads = 0;                      // Of each trainer; 0: all that it has.
   std::size_t trainers = 0;
   std::optional<HoldReason> hold;  // As last decided, as the next.
   std::optional<HoldReason> hold_heavy;
@@ -60,14 +62,11 @@ struct ArbiterState {
 struct ArbitratedTrainer {
   int pidfd = -1;                 // A descriptor of its process.
   TrainerBoard* board = nullptr;  // From now on only the lease gives orders there. Null: it has none.
-  int threads = 1;
 };
 
 struct ArbitratedMachine {
-  int cores = 1;          // That the server and its trainers may use.
-  int all_cores = 1;      // That there are: others in their control groups may use those.
-  int run_threads = 1;    // Of the server that can compute requests at once.
-  int other_threads = 0;  // Of the server that can be busy beside them.
+  int cores = 1;      // That the server and its trainers may use.
+  int all_cores = 1;  // That there are: others in their control groups may use those.
 };
 
 // Applies a policy: watches what it depends on, asks it, and stops trainers or lets them on. A trainer is stopped as a
@@ -111,7 +110,6 @@ class Arbiter {
   };
 
   void Run();
-  [[nodiscard]] QuotaLedger::Since SinceLastLook(const ColocationSnapshot& seen);
   // `seen` without its quotas.
   [[nodiscard]] ColocationDecision Decide(ColocationSnapshot seen);
   // What to do while it is not known when periods begin.
@@ -120,7 +118,6 @@ class Arbiter {
   // What was decided from a look that began at that time.
   void Apply(const ColocationDecision& decision, MonotonicTime began) REQUIRES(mu_);
   [[nodiscard]] bool AnyGated() const REQUIRES(mu_);
-  [[nodiscard]] int Parallelism() const REQUIRES(mu_);
   void ReadLedgers() REQUIRES(mu_);
   void ApplyTo(Trainer& trainer, std::optional<HoldReason> hold) REQUIRES(mu_);
   void SetPermit(Trainer& trainer, Permit permit) REQUIRES(mu_);
@@ -135,15 +132,14 @@ class Arbiter {
   std::atomic<std::int64_t> pending_{0};
   // Whether the arbiter is to be woken when the first request comes and when the last one goes.
   std::atomic<bool> heeds_requests_;
-  // Set by the arbiter thread: it is to be woken when a request comes and none was there.
-  std::atomic<bool> until_asked_{false};
+  // Requests answered so far.
+  std::atomic<std::uint64_t> answered_{0};
 
   // Arbiter thread only.
   std::deque<QuotaLedger> ledgers_;
   std::vector<QuotaView> views_;
+  DemandMeter demand_;
   std::optional<MonotonicTime> learning_since_;
-  std::int64_t pending_seen_ = 0;
-  bool held_seen_ = false;
 
   mutable Mutex mu_;
   CondVar changed_;

@@ -9,13 +9,14 @@ namespace tandem {
 namespace {
 
 constexpr std::chrono::milliseconds kStretch{100};
-// One that is longer says too little about how uneven the demand is: nobody has looked for a while.
+// One that is longer says too little: nobody has looked for a while.
 constexpr std::chrono::milliseconds kLongestStretch{1'000};
 // Seconds: that are enough to tell, that count when demand has grown, and that are remembered.
 constexpr double kEnough = 2;
 constexpr double kLately = 0.5;
 constexpr double kLong = 5;
-// Requests by which the time of each is told.
+// Requests that are enough to tell what each uses, and that are remembered.
+constexpr double kFewRequests = 20;
 constexpr double kRequests = 200;
 
 std::chrono::nanoseconds Time(double seconds) {
@@ -42,7 +43,8 @@ void DemandMeter::Look(MonotonicTime now, std::chrono::nanoseconds used, std::ui
   const double use = std::max(0.0, Seconds(used - begin_->used));
   const auto count = static_cast<double>(answered - begin_->answered);
   begin_ = mark;
-  if (length <= kLongestStretch && seen_ > 0) {
+  if (length > kLongestStretch) return;
+  if (seen_ > 0) {
     const double expected = long_since_.rate() * seconds;
     const double keeps = std::exp(-seconds / kLong);
     squares_ = keeps * squares_ + (use - expected) * (use - expected);
@@ -59,8 +61,8 @@ void DemandMeter::Look(MonotonicTime now, std::chrono::nanoseconds used, std::ui
 }
 
 std::optional<RequestDemand> DemandMeter::demand() const {
-  if (seen_ < kEnough) return std::nullopt;
-  const double each = each_count_ > 0 ? each_used_ / each_count_ : 0;
+  if (seen_ < kEnough || each_count_ < kFewRequests) return std::nullopt;
+  const double each = each_used_ / each_count_;
   // Were requests to come by chance, each by itself, this would be what each uses; it is more when they come together.
   const double uneven = expected_ > 0 ? squares_ / expected_ : 0;
   return RequestDemand{.cores = std::max(lately_.rate(), long_since_.rate()),

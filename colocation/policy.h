@@ -18,26 +18,31 @@ struct QuotaView {
   std::chrono::nanoseconds quota{0};         // Of the whole period.
   std::chrono::nanoseconds left{0};          // CPU time, over all cores; about, and rather less than there is.
   std::chrono::nanoseconds until_refill{0};  // Until the next period begins, or a little before that.
-  // Cores that are busy while trainers run and nobody asks; nullopt: not known, as many as can be.
-  std::optional<double> busy;
+};
+
+// What requests have used of the CPU lately.
+struct RequestDemand {
+  double cores = 0;                    // CPU time in each time.
+  std::chrono::nanoseconds each{0};    // CPU time of one.
+  std::chrono::nanoseconds uneven{0};  // Variance of what a stretch of time uses, to its mean; never less than each.
 };
 
 // All that a decision about training may depend on.
 struct ColocationSnapshot {
-  std::int64_t pending = 0;           // Requests that were let in and are not answered yet.
-  bool held = false;                  // Trainers are held just now.
-  int parallelism = 1;                // Threads of server and trainers that can run at once.
-  int serving = 1;                    // Of them, those that compute requests.
-  bool gated = false;                 // Some trainer has operators that wait under hold_heavy.
-  std::chrono::nanoseconds now{0};    // Since any moment that stays the same.
-  std::span<const QuotaView> quotas;  // Of every limit that is known well enough.
+  std::int64_t pending = 0;             // Requests that were let in and are not answered yet.
+  bool held = false;                    // Trainers are held just now.
+  int parallelism = 1;                  // Threads of server and trainers that can run at once.
+  std::optional<RequestDemand> demand;  // Nullopt: not known yet.
+  bool gated = false;                   // Some trainer has operators that wait under hold_heavy.
+  std::chrono::nanoseconds now{0};      // Since any moment that stays the same.
+  std::span<const QuotaView> quotas;    // Of every limit that is known well enough.
 };
 
 struct ColocationDecision {
   std::optional<HoldReason> hold;                                         // At once and as a whole; nullopt: not.
   std::optional<HoldReason> hold_heavy;                                   // Operators that are heavy do not begin.
   std::chrono::nanoseconds look_again = std::chrono::nanoseconds::max();  // When nothing happens before.
-  bool until_asked = false;                                               // Look again when a request comes.
+  int threads = 0;                                                        // Of each trainer; 0: all that it has.
 
   friend bool operator==(const ColocationDecision&, const ColocationDecision&) = default;
 };

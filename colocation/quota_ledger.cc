@@ -1,23 +1,12 @@
 #include "colocation/quota_ledger.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
-
-#include "api/base/duration.h"
 
 namespace tandem {
 namespace {
 
 constexpr std::chrono::seconds kLimitStands{1};
-// Between two looks that tell how many cores are busy.
-constexpr std::chrono::milliseconds kMostTime{50};
-// Seconds of training: that are enough to tell, that are remembered, and after which a stretch counts although it goes
-// on.
-constexpr double kEnough = 0.3;
-constexpr double kLately = 0.15;
-constexpr double kLong = 1;
-constexpr double kLongStretch = 0.2;
 constexpr std::chrono::milliseconds kShortestPeriod{10};
 
 }  // namespace
@@ -41,29 +30,7 @@ void QuotaLedger::ReadLimit(MonotonicTime now) {
   limit_ = limit;
 }
 
-void QuotaLedger::LearnBusy(Since since, std::chrono::nanoseconds time, std::chrono::nanoseconds use) {
-  if (since == Since::kOther || time > kMostTime || use < std::chrono::nanoseconds(0)) {
-    stretch_ = {};
-    return;
-  }
-  // What is counted lags behind: a stretch is known when it has ended.
-  if (since == Since::kTrained) stretch_.time += Seconds(time);
-  stretch_.use += Seconds(use);
-  if (since == Since::kTrained && stretch_.time < kLongStretch) return;
-  for (const auto& [sums, memory] : {std::pair(&lately_, kLately), {&long_since_, kLong}}) {
-    const double keeps = std::exp(-stretch_.time / memory);
-    *sums = {.time = keeps * sums->time + stretch_.time, .use = keeps * sums->use + stretch_.use};
-  }
-  stretch_ = {};
-}
-
-std::optional<double> QuotaLedger::Busy() const {
-  if (long_since_.time < kEnough || lately_.time <= 0) return std::nullopt;
-  // Training that begins to use more (a trainer that has loaded its libraries, a wide operator) is seen at once.
-  return std::max(lately_.use / lately_.time, long_since_.use / long_since_.time);
-}
-
-void QuotaLedger::Look(Since since) {
+void QuotaLedger::Look() {
   const MonotonicTime before = clock_.Now();
   ReadLimit(before);
   view_.reset();
@@ -77,7 +44,6 @@ void QuotaLedger::Look(Since since) {
   const MonotonicTime looked = std::exchange(looked_, now);
   const std::chrono::nanoseconds used_then = std::exchange(used_, use->used);
   const std::chrono::nanoseconds served_then = std::exchange(served_, served);
-  LearnBusy(since, now - looked, use->used - used_then);
   period_clock_->Look(before, now, use->periods);
   if (!period_clock_->known()) {
     period_ends_.reset();
@@ -99,7 +65,7 @@ void QuotaLedger::Look(Since since) {
   served_before_ = std::max(served_before_, served - cores_ * late);
   const std::chrono::nanoseconds used = std::max(use->used - used_before_, served - served_before_);
   period_ends_ = ends;
-  view_ = QuotaView{.quota = limit_->quota, .left = limit_->quota - used, .until_refill = ends - now, .busy = Busy()};
+  view_ = QuotaView{.quota = limit_->quota, .left = limit_->quota - used, .until_refill = ends - now};
 }
 
 }  // namespace tandem

@@ -32,15 +32,8 @@ class QuotaLedger {
   QuotaLedger(std::unique_ptr<CpuLimitMeter> meter, const Clock& clock, int cores, ServerUse server_use)
       : meter_(std::move(meter)), clock_(clock), cores_(cores), server_use_(std::move(server_use)) {}
 
-  // What happened since the last look.
-  enum class Since {
-    kTrained,  // Trainers ran, and no request.
-    kStopped,  // They were stopped, and what they had used is counted now; no request ran.
-    kOther,
-  };
-
   // Reads what was used.
-  void Look(Since since);
+  void Look();
 
   // As of the last look; nullopt while nothing binds, or nothing is known.
   [[nodiscard]] const std::optional<QuotaView>& view() const { return view_; }
@@ -57,8 +50,6 @@ class QuotaLedger {
 
  private:
   void ReadLimit(MonotonicTime now);
-  [[nodiscard]] std::optional<double> Busy() const;
-  void LearnBusy(Since since, std::chrono::nanoseconds time, std::chrono::nanoseconds use);
 
   // Constant after construction.
   const std::unique_ptr<CpuLimitMeter> meter_;
@@ -78,15 +69,6 @@ class QuotaLedger {
   MonotonicTime looked_;
   std::chrono::nanoseconds used_{0};
   std::chrono::nanoseconds served_{0};
-  // Seconds that trainers ran while nobody asked, and what was used in them.
-  struct Trained {
-    double time = 0;
-    double use = 0;
-  };
-  Trained stretch_;  // The one that goes on.
-  // Of those that ended; the older the less they count.
-  Trained lately_;
-  Trained long_since_;
   std::optional<QuotaView> view_;
   std::uint64_t throttled_ = 0;
 };

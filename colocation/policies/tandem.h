@@ -5,27 +5,32 @@
 namespace tandem {
 
 // Trainers are of the kernel's idle class, which puts requests first on every core within microseconds. Operators that
-// slow requests down even so, on other cores, do not begin while there are requests. Under a CPU
-// limit that is not enough: training would use up the time of a period, and the requests that come after would stand
-// still with it. So training waits for the moment from which the period's time does not run out any more: when as much
-// is left as all threads together could use until the next period or, while no request is under way, as much as
-// training does use, but never less than requests could. Then it may have all of it. Until that moment every bit is
-// there for requests; after it nothing is lost, because what is left at the end of a period is.
+// slow requests down even so, on other cores, do not begin while there are requests. Under a CPU limit that is not
+// enough: training would use up the time of a period, and the requests that come after would stand still with it. So
+// training runs only while more is left of the period's time than requests are likely to need until the next one: those
+// that are under way, and as many more as may come. What that is, is learnt; until then, as much as all threads could
+// use. When what is left lasts for more threads, training gets them, because what is left at the end of a period is
+// lost.
 class TandemPolicy final : public ColocationPolicy {
  public:
-  // Use is counted when a thread leaves its core, or a timer ticks. So much more for each thread, but never more than
-  // an eighth of the quota, must be left when training begins.
+  // So many standard deviations more than requests use on average are kept for them.
+  static constexpr double kDeviations = 2.5;
+  // Use is counted when a thread leaves its core, or a timer ticks. So much more, but never more than an eighth of the
+  // quota, must be left when training begins again.
   static constexpr std::chrono::microseconds kUncounted{1'000};
-  // How often is looked again, at most: while requests use the time that training waits for, and while training runs,
-  // in case that more was used than could be seen.
+  // How often is looked again, at most, and while training runs.
   static constexpr std::chrono::microseconds kShortestLook{1'000};
   static constexpr std::chrono::microseconds kRunningLook{4'000};
+  static constexpr std::int64_t kMostThreads = 255;
 
   [[nodiscard]] std::string_view name() const override { return "tandem"; }
   [[nodiscard]] TrainerClass trainer_class() const override { return TrainerClass::kIdle; }
   [[nodiscard]] bool heeds_quotas() const override { return true; }
   [[nodiscard]] GatedOps gated_ops() const override { return GatedOps::kHeavyAsMeasured; }
   [[nodiscard]] ColocationDecision Decide(const ColocationSnapshot& snapshot) const override;
+
+  // What requests are likely to need in the time that comes, at most.
+  [[nodiscard]] static std::chrono::nanoseconds Need(const ColocationSnapshot& snapshot, std::chrono::nanoseconds time);
 };
 
 }  // namespace tandem

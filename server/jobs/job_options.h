@@ -25,7 +25,8 @@ struct JobOptions {
   std::vector<int> cores;                           // That trainers may run on; empty: all.
   bool thrifty = false;                             // As a TrainerLaunch has it.
   std::filesystem::path memory_groups;              // Where trainers get control groups; empty: nowhere.
-  int threads = 1;                                  // That a trainer gets, unless its job says otherwise.
+  int threads = 1;                                  // Of a trainer at most, unless its job says otherwise.
+  int fixed_threads = 1;                            // Of one whose job is deterministic.
   int running = 1;                                  // Jobs at a time.
   int attempts = 5;                                 // Trainers that may fail before their job does.
   std::chrono::milliseconds first_backoff{1'000};   // Doubles until a checkpoint is written, up to the last.

@@ -22,21 +22,15 @@ Status KeepTo(const std::vector<int>& cores, std::size_t count) {
   return Fail(ErrorCode::kUnavailable, "--colocation: the cores cannot be divided: {}", ErrnoText());
 }
 
-// A trainer that is held for a part of every period can use in the rest what one thread would use in all of it, but
-// only with more threads.
-int TrainingThreads(const ServeOptions& options, bool paced) {
+// Where a policy says how many threads are worth their while under the limits of the moment, there may be one for each
+// core.
+int TrainingThreads(const ServeOptions& options, bool budgeted) {
   if (options.training_threads > 0) return options.training_threads;
-  return paced ? std::min(AllowedCores(), 2 * UsableCores()) : UsableCores();
+  return budgeted ? AllowedCores() : UsableCores();
 }
 
-ArbitratedMachine Machine(const ServeOptions& options) {
-  // Each worker computes beside the threads that all share. More than one front end is seldom busy at once, and what
-  // else is used is seen at the next look.
-  const int shared = (options.threads > 0 ? options.threads : UsableCores()) - 1;
-  return {.cores = AllowedCores(),
-          .all_cores = static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN))),
-          .run_threads = shared + options.workers,
-          .other_threads = 1};
+ArbitratedMachine Machine() {
+  return {.cores = AllowedCores(), .all_cores = static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)))};
 }
 
 }  // namespace
@@ -47,7 +41,7 @@ Result<Colocation> SetUpColocation(const ServeOptions& options, const Clock& clo
   const ColocationPolicy& policy = *colocation.policy;
   CpuLimitMeters limits;
   if (policy.heeds_quotas() && options.allow_training) limits = OpenCpuLimits();
-  const ArbitratedMachine machine = Machine(options);
+  const ArbitratedMachine machine = Machine();
   for (const auto& meter : limits.meters) {
     const auto limit = meter->Limit();
     if (!limit || !Binds(*limit, machine.all_cores)) continue;
@@ -57,7 +51,8 @@ Result<Colocation> SetUpColocation(const ServeOptions& options, const Clock& clo
   for (const std::string& group : limits.unread) {
     LogWarning("training is not paced by a CPU limit: its use cannot be read", {{"group", group}});
   }
-  colocation.training_threads = TrainingThreads(options, colocation.paced);
+  colocation.training_threads = TrainingThreads(options, policy.heeds_quotas() && limits.unread.empty());
+  colocation.fixed_threads = TrainingThreads(options, false);
   const std::vector<int> cores = AllowedCoreNumbers();
   if (const auto serving = policy.ServingCores(static_cast<int>(cores.size())); serving && options.allow_training) {
     const auto count = static_cast<std::size_t>(*serving);

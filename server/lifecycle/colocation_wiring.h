@@ -16,7 +16,8 @@ namespace tandem {
 struct Colocation {
   std::unique_ptr<const ColocationPolicy> policy;
   std::vector<int> training_cores;  // That trainers may run on; empty: all.
-  int training_threads = 1;         // Of a trainer, unless its job says otherwise.
+  int training_threads = 1;         // Of a trainer at most, unless its job says otherwise.
+  int fixed_threads = 1;            // Of one that must always have as many.
   bool paced = false;               // Under a CPU limit that the policy heeds.
   std::unique_ptr<Arbiter> arbiter;
   std::unique_ptr<RunLog> runs;  // From the dispatcher to those who watch trainers.

@@ -39,6 +39,7 @@ jobs::JobOptions Settings(const ServeOptions& o, const Colocation& colocation) {
   settings.rank = colocation.policy->trainer_class();
   settings.cores = colocation.training_cores;
   settings.threads = colocation.training_threads;
+  settings.fixed_threads = colocation.fixed_threads;
   settings.thrifty = colocation.paced;
   settings.running = o.max_training_jobs;
   settings.attempts = o.training_attempts;

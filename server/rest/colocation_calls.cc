@@ -21,12 +21,19 @@ Json::Value QuotaJson(const ArbiterState::Quota& quota) {
 Json::Value StateJson(const ArbiterState& state) {
   Json::Value json(Json::objectValue);
   json["policy"] = state.policy;
-  json["parallelism"] = state.parallelism;
   json["requests_under_way"] = Json::Int64{state.pending};
   json["trainers"] = Json::UInt64{state.trainers};
   json["training"] = state.trainers == 0 ? "none" : state.hold ? "held" : "runs";
   json["held_for"] = state.hold ? Json::Value(std::string(HoldReasonName(*state.hold))) : Json::Value();
   json["heavy_operators"] = state.trainers == 0 ? "none" : state.hold_heavy ? "held" : "run";
+  json["training_threads"] = state.threads > 0 ? Json::Value(state.threads) : Json::Value();
+  json["request_demand"] = Json::Value();
+  if (state.demand) {
+    Json::Value& demand = json["request_demand"];
+    demand["cores"] = state.demand->cores;
+    demand["each_ms"] = Ms(state.demand->each);
+    demand["uneven_ms"] = Ms(state.demand->uneven);
+  }
   json["decisions"] = Json::UInt64{state.decisions.count()};
   json["cpu_limits"] = Json::Value(Json::arrayValue);
   for (const ArbiterState::Quota& quota : state.quotas) {

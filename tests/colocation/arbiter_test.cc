@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "api/base/format.h"
+#include "colocation/policies/tandem.h"
 
 namespace tandem {
 namespace {
@@ -73,10 +74,10 @@ class ArbiterTest : public testing::Test {
 TEST_F(ArbiterTest, StopsTrainersWhileThePolicySaysSo) {
   const Child one;
   const Child two;
-  const auto lease = arbiter_.Admit({.pidfd = one.pidfd(), .threads = 1});
+  const auto lease = arbiter_.Admit({.pidfd = one.pidfd()});
   arbiter_.RequestBegan();
   EXPECT_TRUE(one.Becomes(true));
-  const auto later = arbiter_.Admit({.pidfd = two.pidfd(), .threads = 1});
+  const auto later = arbiter_.Admit({.pidfd = two.pidfd()});
   EXPECT_TRUE(two.Becomes(true)) << "also one that comes in the middle";
   arbiter_.RequestBegan();
   arbiter_.RequestEnded();
@@ -91,7 +92,7 @@ TEST_F(ArbiterTest, StopsTrainersWhileThePolicySaysSo) {
 
 TEST_F(ArbiterTest, LetsATrainerOnWhoseLeaseEnds) {
   const Child child;
-  auto lease = arbiter_.Admit({.pidfd = child.pidfd(), .threads = 1});
+  auto lease = arbiter_.Admit({.pidfd = child.pidfd()});
   arbiter_.RequestBegan();
   ASSERT_TRUE(child.Becomes(true));
   lease.reset();
@@ -101,7 +102,7 @@ TEST_F(ArbiterTest, LetsATrainerOnWhoseLeaseEnds) {
 
 TEST_F(ArbiterTest, LetsATrainerOnThatWaitsByItself) {
   const Child child;
-  const auto lease = arbiter_.Admit({.pidfd = child.pidfd(), .threads = 1});
+  const auto lease = arbiter_.Admit({.pidfd = child.pidfd()});
   arbiter_.RequestBegan();
   ASSERT_TRUE(child.Becomes(true));
   lease->SetPaused(true);
@@ -114,8 +115,8 @@ TEST_F(ArbiterTest, LetsATrainerOnThatWaitsByItself) {
 TEST_F(ArbiterTest, OutlivesATrainerThatIsKilledInAHold) {
   Child child;
   const Child other;
-  const auto lease = arbiter_.Admit({.pidfd = child.pidfd(), .threads = 1});
-  const auto second = arbiter_.Admit({.pidfd = other.pidfd(), .threads = 1});
+  const auto lease = arbiter_.Admit({.pidfd = child.pidfd()});
+  const auto second = arbiter_.Admit({.pidfd = other.pidfd()});
   arbiter_.RequestBegan();
   ASSERT_TRUE(child.Becomes(true));
   child.End();
@@ -131,7 +132,7 @@ TEST(Arbiter, ThatHeedsNothingStopsNobody) {
   const auto policy = MakeColocationPolicy("idle").value();
   Arbiter arbiter(RealClock::Instance(), *policy, {}, {});
   const Child child;
-  const auto lease = arbiter.Admit({.pidfd = child.pidfd(), .threads = 1});
+  const auto lease = arbiter.Admit({.pidfd = child.pidfd()});
   arbiter.RequestBegan();
   EXPECT_FALSE(lease->held());
   EXPECT_TRUE(lease->HeldTimes().empty());
@@ -150,14 +151,26 @@ class GridMeter final : public CpuLimitMeter {
   }
 };
 
+// Has not learnt yet what requests need, however long it takes.
+class UnknowingPolicy final : public ColocationPolicy {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "unknowing"; }
+  [[nodiscard]] TrainerClass trainer_class() const override { return TrainerClass::kIdle; }
+  [[nodiscard]] bool heeds_quotas() const override { return true; }
+  [[nodiscard]] ColocationDecision Decide(const ColocationSnapshot& snapshot) const override {
+    ColocationSnapshot unknown = snapshot;
+    unknown.demand.reset();
+    return TandemPolicy().Decide(unknown);
+  }
+};
+
 TEST(Arbiter, PacesTrainersByALimit) {
-  const auto policy = MakeColocationPolicy("tandem").value();
+  const UnknowingPolicy policy;
   CpuLimitMeters limits;
   limits.meters.push_back(std::make_unique<GridMeter>());
-  Arbiter arbiter(RealClock::Instance(), *policy, std::move(limits), {.cores = 2, .all_cores = 2, .run_threads = 1});
+  Arbiter arbiter(RealClock::Instance(), policy, std::move(limits), {.cores = 2, .all_cores = 2});
   const Child child;
-  const auto lease = arbiter.Admit({.pidfd = child.pidfd(), .threads = 4});
-  EXPECT_EQ(arbiter.State().parallelism, 2);
+  const auto lease = arbiter.Admit({.pidfd = child.pidfd()});
   const auto knows = [&] { return arbiter.State().decisions.count() > 0 && !arbiter.State().quotas[0].learning; };
   for (int i = 0; i < 10'000 && !knows(); ++i) std::this_thread::sleep_for(1ms);
   ASSERT_TRUE(knows());

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "colocation/policies/tandem.h"
+
 namespace tandem {
 namespace {
 
@@ -76,44 +78,67 @@ TEST(TandemPolicy, HoldsOperatorsThatWereSeenToSlowRequestsWhileThereAreAny) {
   EXPECT_EQ(Policy("tandem")->Decide({.pending = 0, .gated = true}), ColocationDecision{});
 }
 
-TEST(TandemPolicy, HoldsTrainingUntilThePeriodsTimeCannotRunOut) {
+// One core's worth on two cores.
+ColocationSnapshot Limited(const std::array<QuotaView, 1>& quota) {
+  return {.held = true, .parallelism = 2, .quotas = quota};
+}
+
+TEST(TandemPolicy, KeepsWhatRequestsCouldUseUntilItKnowsWhatTheyDo) {
   const auto policy = Policy("tandem");
-  // One core's worth on two cores: 100 ms of CPU time last for 50 ms, less what is not counted yet.
   std::array<QuotaView, 1> quota = {{{.quota = 100ms, .left = 100ms, .until_refill = 100ms}}};
-  const auto early = policy->Decide({.held = true, .parallelism = 2, .quotas = quota});
+  const auto early = policy->Decide(Limited(quota));
   EXPECT_EQ(early.hold, HoldReason::kQuota);
-  EXPECT_EQ(early.look_again, 51ms);
+  // 100 ms last for 50 ms of two threads, less what is not counted yet.
+  EXPECT_GE(early.look_again, 50ms + 500us);
+  EXPECT_LE(early.look_again, 52ms);
   quota[0].until_refill = 49ms;
-  const auto late = policy->Decide({.held = true, .parallelism = 2, .quotas = quota});
+  const auto late = policy->Decide(Limited(quota));
   EXPECT_EQ(late.hold, std::nullopt);
-  EXPECT_EQ(late.look_again, 4ms) << "more may have been used than could be seen";
-  quota[0].until_refill = 2ms;
-  EXPECT_EQ(policy->Decide({.held = true, .parallelism = 2, .quotas = quota}).look_again, 2ms)
-      << "the next period begins then";
+  EXPECT_EQ(late.threads, 2) << "it lasts for so many";
+  quota[0].until_refill = 500us;
+  EXPECT_EQ(policy->Decide(Limited(quota)).look_again, 500us) << "the next period begins then";
 }
 
-TEST(TandemPolicy, HoldsTrainingAgainWhenMoreWasUsedThanCouldBeSeen) {
+TEST(TandemPolicy, KeepsWhatRequestsAreLikelyToNeed) {
+  const RequestDemand demand{.cores = 0.25, .each = 4ms, .uneven = 9ms};
+  // 25 ms on average, 2.5 deviations of 15 ms, and one request more; with two under way, those.
+  EXPECT_EQ(TandemPolicy::Need({.parallelism = 2, .demand = demand}, 100ms), 25ms + 37'500us + 4ms);
+  EXPECT_EQ(TandemPolicy::Need({.pending = 2, .parallelism = 2, .demand = demand}, 100ms), 25ms + 37'500us + 12ms);
+  EXPECT_EQ(TandemPolicy::Need({.parallelism = 2, .demand = demand}, 1ms), 2ms) << "two threads cannot use more";
+  EXPECT_EQ(TandemPolicy::Need({.parallelism = 2}, 100ms), 200ms);
+
   const auto policy = Policy("tandem");
-  std::array<QuotaView, 1> quota = {{{.quota = 100ms, .left = 39ms, .until_refill = 20ms}}};
-  EXPECT_EQ(policy->Decide({.held = false, .parallelism = 2, .quotas = quota}).hold, HoldReason::kQuota);
-  quota[0].left = 41ms;
-  EXPECT_EQ(policy->Decide({.held = false, .parallelism = 2, .quotas = quota}).hold, std::nullopt);
-  EXPECT_EQ(policy->Decide({.held = true, .parallelism = 2, .quotas = quota}).hold, HoldReason::kQuota)
-      << "not to and fro";
+  std::array<QuotaView, 1> quota = {{{.quota = 100ms, .left = 100ms, .until_refill = 100ms}}};
+  ColocationSnapshot snapshot = Limited(quota);
+  snapshot.demand = demand;
+  const auto enough = policy->Decide(snapshot);
+  EXPECT_EQ(enough.hold, std::nullopt);
+  EXPECT_EQ(enough.threads, 1) << "it would not last for two";
+  quota[0].left = 67ms;
+  EXPECT_EQ(policy->Decide(snapshot).hold, HoldReason::kQuota);
 }
 
-TEST(TandemPolicy, CountsOnWhatTrainingUsesWhileNobodyAsks) {
+TEST(TandemPolicy, LooksMoreOftenTheLessThereIsToSpare) {
   const auto policy = Policy("tandem");
-  const std::array<QuotaView, 1> quota = {{{.quota = 100ms, .left = 75ms, .until_refill = 45ms, .busy = 1.5}}};
-  const auto quiet = policy->Decide({.pending = 0, .held = true, .parallelism = 2, .quotas = quota});
-  EXPECT_EQ(quiet.hold, std::nullopt);
-  EXPECT_TRUE(quiet.until_asked);
-  const auto asked = policy->Decide({.pending = 1, .held = true, .parallelism = 2, .quotas = quota});
-  EXPECT_EQ(asked.hold, HoldReason::kQuota);
-  EXPECT_EQ(asked.look_again, 4ms) << "the request may be done then";
-  EXPECT_EQ(policy->Decide({.pending = 0, .held = true, .parallelism = 2, .serving = 2, .quotas = quota}).hold,
-            HoldReason::kQuota)
-      << "two threads of requests could use more than is left";
+  std::array<QuotaView, 1> quota = {{{.quota = 100ms, .left = 90ms, .until_refill = 100ms}}};
+  ColocationSnapshot snapshot = Limited(quota);
+  snapshot.demand = RequestDemand{.cores = 0.25, .each = 4ms, .uneven = 9ms};
+  EXPECT_EQ(policy->Decide(snapshot).look_again, TandemPolicy::kRunningLook);
+  quota[0].left = 70ms;
+  EXPECT_EQ(policy->Decide(snapshot).look_again, 2'500us);
+  quota[0].left = 67'600us;
+  EXPECT_EQ(policy->Decide(snapshot).look_again, TandemPolicy::kShortestLook);
+}
+
+TEST(TandemPolicy, HoldsAndRunsNotToAndFro) {
+  const auto policy = Policy("tandem");
+  std::array<QuotaView, 1> quota = {{{.quota = 100ms, .left = 40'500us, .until_refill = 20ms}}};
+  ColocationSnapshot snapshot = Limited(quota);
+  EXPECT_EQ(policy->Decide(snapshot).hold, HoldReason::kQuota);
+  snapshot.held = false;
+  EXPECT_EQ(policy->Decide(snapshot).hold, std::nullopt);
+  quota[0].left = 39ms;
+  EXPECT_EQ(policy->Decide(snapshot).hold, HoldReason::kQuota);
 }
 
 TEST(TandemPolicy, LetsTrainingHaveItsPartOfATinyQuota) {
@@ -121,16 +146,9 @@ TEST(TandemPolicy, LetsTrainingHaveItsPartOfATinyQuota) {
   EXPECT_EQ(Policy("tandem")->Decide({.held = true, .parallelism = 8, .quotas = quota}).hold, std::nullopt);
 }
 
-TEST(TandemPolicy, LooksAgainAfterAWhileWhenRequestsUseWhatTrainingWaitsFor) {
-  const std::array<QuotaView, 1> quota = {{{.quota = 100ms, .left = 40ms, .until_refill = 19ms + 10us}}};
-  const auto decision = Policy("tandem")->Decide({.held = true, .parallelism = 2, .quotas = quota});
-  EXPECT_EQ(decision.hold, HoldReason::kQuota);
-  EXPECT_EQ(decision.look_again, 1ms) << "not at once";
-}
-
 TEST(TandemPolicy, HoldsUntilTheRefillWhenNothingIsLeft) {
   const std::array<QuotaView, 1> quota = {{{.quota = 100ms, .left = -3ms, .until_refill = 30ms}}};
-  const auto decision = Policy("tandem")->Decide({.held = true, .parallelism = 2, .quotas = quota});
+  const auto decision = Policy("tandem")->Decide(Limited(quota));
   EXPECT_EQ(decision.hold, HoldReason::kQuota);
   EXPECT_EQ(decision.look_again, 30ms);
 }
@@ -140,7 +158,8 @@ TEST(TandemPolicy, HeedsTheTightestOfSeveralLimits) {
       {{.quota = 100ms, .left = 100ms, .until_refill = 20ms}, {.quota = 100ms, .left = 10ms, .until_refill = 60ms}}};
   const auto decision = Policy("tandem")->Decide({.held = true, .parallelism = 2, .quotas = quotas});
   EXPECT_EQ(decision.hold, HoldReason::kQuota);
-  EXPECT_EQ(decision.look_again, 4ms);
+  EXPECT_EQ(decision.look_again, TandemPolicy::kRunningLook) << "the first is looked at in the meantime";
+  EXPECT_EQ(decision.threads, 1);
 }
 
 }  // namespace
