@@ -2,20 +2,25 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 
 #include "api/base/clock.h"
 #include "api/base/duration.h"
 #include "api/base/format.h"
+#include "api/wire/json_document.h"
+#include "api/wire/training_job_json.h"
 #include "bench/bare_session.h"
 #include "bench/cpu_group.h"
 #include "bench/interleave.h"
 #include "bench/load_window.h"
-#include "bench/synthetic_job.h"
+#include "bench/training/network_job.h"
+#include "bench/training_side.h"
 #include "colocation/policy.h"
 #include "loadgen/infer_request_bytes.h"
 #include "loadgen/metrics_watch.h"
@@ -34,12 +39,32 @@ const std::string kSimple = "idle";
 
 struct Spec {
   std::string model;
-  int batch = 1;
+  TrainedNetwork trains;
   double load = 0;
   int windows = 1;
   double quota = 0;
   std::vector<std::string> policies;
 };
+
+// What the server knows it by: it may serve another of the same name.
+std::string TrainedName(const std::string& network) {
+  return "trained-" + network;
+}
+
+// A repository with what is trained.
+Result<std::filesystem::path> TrainedRepository(const BenchContext& context, const std::string& network) {
+  TANDEM_ASSIGN(const std::filesystem::path folder, SetupFolder(context, network));
+  std::filesystem::path repository = context.work / "repository-of-trained" / network;
+  const std::filesystem::path version = repository / TrainedName(network) / "1";
+  std::error_code error;
+  std::filesystem::create_directories(version, error);
+  if (!error) {
+    std::filesystem::copy_file(folder / kModelFile, version / "model.onnx",
+                               std::filesystem::copy_options::skip_existing, error);
+  }
+  if (error) return Fail(ErrorCode::kInternal, "'{}' cannot be filled: {}", version.string(), error.message());
+  return repository;
+}
 
 // A server under one policy, with a job that waits until it is its turn.
 class TrainingServer {
@@ -47,11 +72,14 @@ class TrainingServer {
   static Result<std::unique_ptr<TrainingServer>> Start(const BenchContext& context, const Spec& spec,
                                                        const std::vector<Tensor>& inputs, const std::string& policy) {
     std::unique_ptr<TrainingServer> made(new TrainingServer(context, spec, inputs));
+    TANDEM_ASSIGN(const auto data, SetupFolder(context, spec.trains.network));
+    TANDEM_ASSIGN(const auto trained, TrainedRepository(context, spec.trains.network));
+    const std::vector<std::string> flags = {"--colocation", policy, "--model-repository", trained, "--data-root", data};
     if (spec.quota > 0) {
       TANDEM_ASSIGN(made->group_, CpuGroup::Make(spec.quota));
-      TANDEM_ASSIGN(made->server_, StartServerIn(context, spec.model, made->group_->doors(), {"--colocation", policy}));
+      TANDEM_ASSIGN(made->server_, StartServerIn(context, spec.model, made->group_->doors(), flags));
     } else {
-      TANDEM_ASSIGN(made->server_, StartServer(context, spec.model, {"--colocation", policy}));
+      TANDEM_ASSIGN(made->server_, StartServer(context, spec.model, flags));
     }
     const int port = made->server_->http_port();
     TANDEM_ASSIGN(made->client_, cli::ApiClient::Connect({.url = Format("http://127.0.0.1:{}", port)}));
@@ -129,8 +157,10 @@ class TrainingServer {
 
   // Returns when the job has made its first steps and waits.
   Status SubmitJob() {
-    TANDEM_ASSIGN(const Json::Value job,
-                  client_->Post("/v2/train/jobs", SyntheticJob(ModelName(spec_.model), spec_.batch)));
+    TANDEM_ASSIGN(const Network network, FindNetwork(spec_.trains.network));
+    TrainingJob wanted = NetworkJob(network, spec_.trains.batch);
+    wanted.model = TrainedName(network.name);
+    TANDEM_ASSIGN(const Json::Value job, client_->Post("/v2/train/jobs", JsonLine(TrainingJobToJson(wanted))));
     job_ = "/v2/train/jobs/" + job["id"].asString();
     const MonotonicTime until = RealClock::Instance().Now() + kPatience;
     for (double steps = 0; steps < 3;) {
@@ -189,12 +219,15 @@ class BesideTraining final : public Measurement {
     for (const std::string& policy : spec_.policies) {
       for (const char* figure : {"p50", "p99", "rate", "throttled"}) all.push_back(Format("{}.{}", policy, figure));
     }
+    all.emplace_back("better");
     return all;
   }
 
   [[nodiscard]] Result<SeriesMap> Run(BenchContext& context, const std::set<std::string>& wanted) const override;
 
  private:
+  // How many of the others answer sooner and train more than the first policy, by their medians.
+  [[nodiscard]] int BetterInBoth(SeriesMap& series) const;
   // Why there are no figures.
   [[nodiscard]] SeriesMap NotRun(const std::string& why) const {
     SeriesMap series;
@@ -206,7 +239,7 @@ class BesideTraining final : public Measurement {
 };
 
 Result<SeriesMap> BesideTraining::Run(BenchContext& context, const std::set<std::string>& /*wanted*/) const {
-  const std::string what = Format("{} beside its training, load {}{}", spec_.model, spec_.load,
+  const std::string what = Format("{} beside training of {}, load {}{}", spec_.model, spec_.trains.network, spec_.load,
                                   spec_.quota > 0 ? Format(", quota {}", spec_.quota) : "");
   context.say(what);
   if (spec_.quota > 0) {
@@ -239,7 +272,21 @@ Result<SeriesMap> BesideTraining::Run(BenchContext& context, const std::set<std:
   for (std::size_t i = 0; i < rates.size(); ++i) {
     series["training.left"].samples.push_back(rates[i] * (1 - loads[i]));
   }
+  series["better"].samples = {static_cast<double>(BetterInBoth(series))};
   return series;
+}
+
+int BesideTraining::BetterInBoth(SeriesMap& series) const {
+  const auto median = [&](const std::string& policy, const char* figure) {
+    std::vector<double> samples = series[Format("{}.{}", policy, figure)].samples;
+    const auto middle = samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2);
+    std::ranges::nth_element(samples, middle);
+    return *middle;
+  };
+  const std::string& first = spec_.policies.front();
+  return static_cast<int>(std::ranges::count_if(spec_.policies, [&](const std::string& other) {
+    return median(other, "p99") < median(first, "p99") && median(other, "rate") > median(first, "rate");
+  }));
 }
 
 }  // namespace
@@ -247,7 +294,7 @@ Result<SeriesMap> BesideTraining::Run(BenchContext& context, const std::set<std:
 Result<std::unique_ptr<Measurement>> ParseBesideTraining(JsonFields& fields, const std::vector<PeerSpec>& /*peers*/) {
   Spec spec;
   TANDEM_ASSIGN(spec.model, fields.Text("model"));
-  TANDEM_ASSIGN(spec.batch, fields.Whole("batch", 1, 1024));
+  TANDEM_ASSIGN(spec.trains, ParseTrainedNetwork(fields));
   TANDEM_ASSIGN(spec.load, fields.Number("load", 0.01, 1));
   TANDEM_ASSIGN(spec.windows, fields.Whole("windows", 1, 1000));
   TANDEM_ASSIGN(spec.quota, fields.Number("quota", 0, 1024));

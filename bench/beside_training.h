@@ -8,16 +8,17 @@
 namespace tandem::bench {
 
 // Kind "beside_training": what requests and training cost one another under several policies (`--colocation`). A server
-// for each of "policies" serves "model" and trains it on random pictures, "batch" a step. Fields "load" (the share of
-// the machine, or of the quota, that the requests take when nothing is trained: their rate is chosen for it, once) and
-// "windows" (that make one of ours, so that it holds enough requests); "quota" (cores; 0: none) puts each server with
-// its trainers into a control group of its own. Requests are a Poisson process, the same one for all sides of a round.
-// Series:
+// for each of "policies" serves "model" and trains "network" (bench/training/networks.h) on random examples, "batch" a
+// step. Fields "load" (the share of the machine, or of the quota, that the requests take when nothing is trained: their
+// rate is chosen for it, once) and "windows" (that make one of ours, so that it holds enough requests); "quota" (cores;
+// 0: none) puts each server with its trainers into a control group of its own. Requests are a Poisson process, the same
+// one for all sides of a round. Series:
 //   alone.p50, alone.p99   seconds of an answer when nothing is trained
 //   alone.load             the share that requests took
 //   training.rate          steps a second when nobody asks, by the policy "idle", which must be one of them
 //   training.left          of that, what the requests leave: rate × (1 − load)
 //   POLICY.p50, POLICY.p99, POLICY.rate                                            of both at once
+//   better                 how many of the others have both a lower p99 and more training than the first policy
 //   POLICY.throttled       share of the periods whose quota was used up; 0 without a quota
 [[nodiscard]] Result<std::unique_ptr<Measurement>> ParseBesideTraining(JsonFields& fields,
                                                                        const std::vector<PeerSpec>& peers);

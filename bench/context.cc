@@ -2,6 +2,8 @@
 
 #include <exception>
 
+#include "bench/training/network_job.h"
+#include "bench/training_side.h"
 #include "tests/fakes/onnx_writer.h"
 
 namespace tandem::bench {
@@ -18,6 +20,10 @@ fs::path RepositoryOf(const BenchContext& context, const std::string& model) {
 }
 
 Result<fs::path> SourceOf(const BenchContext& context, const std::string& model) {
+  if (model == "resnet50") {
+    TANDEM_ASSIGN(const fs::path folder, SetupFolder(context, model));
+    return folder / kModelFile;
+  }
   fs::path source = model == "squeezenet" ? context.squeezenet : context.folder / model;
   if (fs::is_regular_file(source)) return source;
   const char* const advice = model == "squeezenet" ? "it comes with Debian's libonnx-testdata" : "is the path right?";

@@ -44,7 +44,8 @@ struct BenchContext {
 };
 
 // Writes the model into the work folder the first time; its file there. "tiny" (an MLP 64→64→64), "squeezenet" (of
-// Debian's libonnx-testdata), or the path of an ONNX file, seen from the folder of the scenario.
+// Debian's libonnx-testdata), "resnet50" (as bench/training has it), or the path of an ONNX file, seen from the folder
+// of the scenario.
 [[nodiscard]] Result<std::filesystem::path> ModelFile(const BenchContext& context, const std::string& model);
 // By what a server knows it: its own name, or that of its file without the extension.
 [[nodiscard]] std::string ModelName(const std::string& model);

@@ -21,6 +21,7 @@ MeasurementKinds AllKinds() {
       {"side_by_side", ParseSideBySide},
       {"start", ParseStart},
       {"training_checkpoint", ParseTrainingCheckpoint},
+      {"training_gate", ParseTrainingGate},
       {"training_pause", ParseTrainingPause},
       {"training_rate", ParseTrainingRate},
       {"training_start", ParseTrainingStart},

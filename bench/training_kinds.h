@@ -22,6 +22,11 @@ namespace tandem::bench {
 [[nodiscard]] Result<std::unique_ptr<Measurement>> ParseTrainingCheckpoint(JsonFields& fields,
                                                                            const std::vector<PeerSpec>& peers);
 
+// Kind "training_gate": "steps" steps with the server's gate before every operator, which also tells what each takes,
+// and as many without, in turn, in one process. Series: cost (of the steps without).
+[[nodiscard]] Result<std::unique_ptr<Measurement>> ParseTrainingGate(JsonFields& fields,
+                                                                     const std::vector<PeerSpec>& peers);
+
 // Kind "training_pause": a real trainer is held and let on, "times" times a round, at random moments. Series: pause and
 // resume (the longest of the round: until it waits, until its next operator begins), longest_op.
 [[nodiscard]] Result<std::unique_ptr<Measurement>> ParseTrainingPause(JsonFields& fields,

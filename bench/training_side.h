@@ -30,7 +30,7 @@ struct TrainedNetwork {
 // as long as the process should.
 class TrainingSide {
  public:
-  // "tandem", "libtorch" or "libtorch_heap". Returns when the first step is done.
+  // "tandem", "tandem_gated", "libtorch" or "libtorch_heap". Returns when the first step is done.
   [[nodiscard]] static Result<std::unique_ptr<TrainingSide>> Start(const BenchContext& context, const std::string& side,
                                                                    const TrainedNetwork& trained, int checkpoint_steps);
 

@@ -1,4 +1,4 @@
-// The kinds "training_rate" and "training_checkpoint".
+// The kinds "training_rate", "training_checkpoint" and "training_gate".
 
 #include <algorithm>
 #include <chrono>
@@ -10,7 +10,7 @@
 
 #include "api/base/format.h"
 #include "api/base/training_job.h"
-#include "bench/checkpoint_stall.h"
+#include "bench/alternating_turns.h"
 #include "bench/training_kinds.h"
 #include "bench/training_side.h"
 
@@ -20,6 +20,7 @@ namespace {
 constexpr std::int64_t kAnySteps = std::numeric_limits<std::int32_t>::max();
 constexpr double kAnyTime = 1e6;
 constexpr int kMostSteps = 1000;
+constexpr int kTurnsOfGate = 20;  // With it, and as many without.
 constexpr const char* kSides[] = {"tandem", "libtorch", "libtorch_heap"};
 
 // What a side has done in a round.
@@ -114,12 +115,46 @@ Result<SeriesMap> TrainingCheckpoint::Run(BenchContext& context, const std::set<
     turns.push_back(turn.seconds);
   }
   SeriesMap series;
-  for (const CheckpointStall& one : CheckpointStalls(turns)) {
+  for (const TurnCost& one : CostsOfEveryOther(turns)) {
     const double step = one.without / steps_;
     series["step"].samples.push_back(step);
-    series["stall"].samples.push_back(one.stall);
-    series["stall_share"].samples.push_back(one.stall / step);
-    series["interval_share"].samples.push_back(one.stall / CheckpointSpec{}.every_seconds);
+    series["stall"].samples.push_back(one.more);
+    series["stall_share"].samples.push_back(one.more / step);
+    series["interval_share"].samples.push_back(one.more / CheckpointSpec{}.every_seconds);
+  }
+  return series;
+}
+
+class TrainingGate final : public Measurement {
+ public:
+  TrainingGate(TrainedNetwork trained, int steps) : trained_(std::move(trained)), steps_(steps) {}
+
+  [[nodiscard]] std::vector<std::string> series() const override { return {"cost"}; }
+  [[nodiscard]] Result<SeriesMap> Run(BenchContext& context, const std::set<std::string>& wanted) const override;
+
+ private:
+  const TrainedNetwork trained_;
+  const int steps_;
+};
+
+Result<SeriesMap> TrainingGate::Run(BenchContext& context, const std::set<std::string>& /*wanted*/) const {
+  TANDEM_ASSIGN(const auto side, TrainingSide::Start(context, "tandem_gated", trained_, 0));
+  SeriesMap series;
+  for (int round = 0; round < context.pace.rounds; ++round) {
+    context.say(
+        Format("the gate before operators of {}: round {} of {}", trained_.network, round + 1, context.pace.rounds));
+    // Of many short turns the median: what else the machine does hits few of them.
+    std::vector<double> turns;
+    for (int i = 0; i < 2 * kTurnsOfGate; ++i) {
+      TANDEM_TRY(context.CheckStop());
+      TANDEM_ASSIGN(const Turn turn, side->Take(kAnyTime, steps_));
+      turns.push_back(turn.seconds);
+    }
+    std::vector<double> shares;
+    for (const TurnCost& one : CostsOfEveryOther(turns)) shares.push_back(one.more / one.without);
+    const auto middle = shares.begin() + static_cast<std::ptrdiff_t>(shares.size() / 2);
+    std::ranges::nth_element(shares, middle);
+    series["cost"].samples.push_back(*middle);
   }
   return series;
 }
@@ -136,6 +171,12 @@ Result<std::unique_ptr<Measurement>> ParseTrainingCheckpoint(JsonFields& fields,
   TANDEM_ASSIGN(TrainedNetwork trained, ParseTrainedNetwork(fields));
   TANDEM_ASSIGN(const int steps, fields.Whole("steps", 3, kMostSteps));
   return std::make_unique<TrainingCheckpoint>(std::move(trained), steps);
+}
+
+Result<std::unique_ptr<Measurement>> ParseTrainingGate(JsonFields& fields, const std::vector<PeerSpec>& /*peers*/) {
+  TANDEM_ASSIGN(TrainedNetwork trained, ParseTrainedNetwork(fields));
+  TANDEM_ASSIGN(const int steps, fields.Whole("steps", 1, kMostSteps));
+  return std::make_unique<TrainingGate>(std::move(trained), steps);
 }
 
 }  // namespace tandem::bench

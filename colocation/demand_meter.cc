@@ -15,7 +15,8 @@ constexpr std::chrono::milliseconds kLongestStretch{1'000};
 constexpr double kEnough = 2;
 constexpr double kLately = 0.5;
 constexpr double kLong = 5;
-// Requests that are enough to tell what each uses, and that are remembered.
+// What one uses until there were enough to tell; then, how many are remembered.
+constexpr double kUnknownRequest = 0.02;
 constexpr double kFewRequests = 20;
 constexpr double kRequests = 200;
 
@@ -61,8 +62,8 @@ void DemandMeter::Look(MonotonicTime now, std::chrono::nanoseconds used, std::ui
 }
 
 std::optional<RequestDemand> DemandMeter::demand() const {
-  if (seen_ < kEnough || each_count_ < kFewRequests) return std::nullopt;
-  const double each = each_used_ / each_count_;
+  if (seen_ < kEnough) return std::nullopt;
+  const double each = each_count_ < kFewRequests ? kUnknownRequest : each_used_ / each_count_;
   // Were requests to come by chance, each by itself, this would be what each uses; it is more when they come together.
   const double uneven = expected_ > 0 ? squares_ / expected_ : 0;
   return RequestDemand{.cores = std::max(lately_.rate(), long_since_.rate()),

@@ -1,6 +1,6 @@
 // tandem-bench-training: one side of a comparison of `./tandem bench training`, which starts it; not for people.
 //   tandem-bench-training write NETWORK FOLDER
-//   tandem-bench-training tandem|libtorch|libtorch_heap NETWORK FOLDER BATCH THREADS CHECKPOINT_STEPS
+//   tandem-bench-training tandem|tandem_gated|libtorch|libtorch_heap NETWORK FOLDER BATCH THREADS CHECKPOINT_STEPS
 // A side takes its orders from the socket that is its standard input.
 
 #include <charconv>
@@ -40,6 +40,7 @@ Status Run(const std::vector<std::string>& words) {
                             .checkpoint_steps = checkpoint_steps};
   Turns turns(STDIN_FILENO);
   if (words[0] == "tandem") return TrainWithTandem(setup, turns);
+  if (words[0] == "tandem_gated") return TrainWithTandemGated(setup, turns);
   if (words[0] == "libtorch") return TrainWithTorch(setup, turns);
   if (words[0] == "libtorch_heap") return TrainWithTorchAndHeap(setup, turns);
   return Invalid("there is no side '{}'", words[0]);

@@ -23,6 +23,8 @@ struct TrainingSetup {
 
 // Each trains until `turns` has enough. In a process of its own: both settle how ATen computes.
 [[nodiscard]] Status TrainWithTandem(const TrainingSetup& setup, Turns& turns);
+// With the server's gate in every second turn, and with none in the others.
+[[nodiscard]] Status TrainWithTandemGated(const TrainingSetup& setup, Turns& turns);
 [[nodiscard]] Status TrainWithTorch(const TrainingSetup& setup, Turns& turns);
 // The same with tandem's heap (runtimes/training/trainer/training_heap.h).
 [[nodiscard]] Status TrainWithTorchAndHeap(const TrainingSetup& setup, Turns& turns);

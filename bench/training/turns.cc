@@ -41,6 +41,7 @@ bool Turns::Await() {
   if (!(words >> seconds >> most_steps_)) return false;
   length_ = std::chrono::duration<double>(seconds);
   turn_ = {};
+  ++number_;
   last_op_.reset();
   began_ = RealClock::Instance().Now();
   return true;

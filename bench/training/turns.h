@@ -29,6 +29,8 @@ class Turns {
   [[nodiscard]] bool StepDone();
   // Before every operator.
   void OpBegins();
+  // Which turn it is; the first is 1.
+  [[nodiscard]] std::int64_t number() const { return number_; }
 
  private:
   // Waits for an order; false at the end of all.
@@ -40,6 +42,7 @@ class Turns {
   std::optional<MonotonicTime> last_op_;
   std::chrono::duration<double> length_{0};
   std::int64_t most_steps_ = 0;
+  std::int64_t number_ = 0;
   Turn turn_;
 };
 

@@ -42,7 +42,7 @@ ColocationDecision TandemPolicy::Decide(const ColocationSnapshot& snapshot) cons
     const nanoseconds margin = snapshot.held ? std::min<nanoseconds>(kUncounted, quota.quota / 8) : nanoseconds(0);
     const nanoseconds left = quota.left - margin;
     const auto lasts_for = quota.until_refill > nanoseconds(0) ? left / quota.until_refill : 1;
-    const int threads = static_cast<int>(std::clamp<std::int64_t>(lasts_for, 1, kMostThreads));
+    const int threads = static_cast<int>(std::clamp<std::int64_t>(lasts_for, 1, std::max(snapshot.parallelism, 1)));
     decision.threads = decision.threads == 0 ? threads : std::min(decision.threads, threads);
     const nanoseconds spare = left - Need(snapshot, quota.until_refill);
     nanoseconds look = std::clamp<nanoseconds>(spare / threads, kShortestLook, kRunningLook);

@@ -21,7 +21,6 @@ class TandemPolicy final : public ColocationPolicy {
   // How often is looked again, at most, and while training runs.
   static constexpr std::chrono::microseconds kShortestLook{1'000};
   static constexpr std::chrono::microseconds kRunningLook{4'000};
-  static constexpr std::int64_t kMostThreads = 255;
 
   [[nodiscard]] std::string_view name() const override { return "tandem"; }
   [[nodiscard]] TrainerClass trainer_class() const override { return TrainerClass::kIdle; }

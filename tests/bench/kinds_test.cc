@@ -53,7 +53,8 @@ TEST(Kinds, TakeWhatTheirFieldsMayBe) {
                     "s.p99"),
             "no error");
   EXPECT_EQ(ErrorOf(R"("kind": "overload", "model": "tiny", "slo_runs": 5, "times": 3)", "queue.over"), "no error");
-  const std::string beside = R"("kind": "beside_training", "model": "tiny", "batch": 4, "load": 0.3, "windows": 5)";
+  const std::string beside =
+      R"("kind": "beside_training", "model": "tiny", "network": "squeezenet", "batch": 4, "load": 0.3, "windows": 5)";
   EXPECT_EQ(ErrorOf(beside + R"(, "quota": 1, "policies": ["tandem", "idle"])", "idle.throttled"), "no error");
   EXPECT_EQ(ErrorOf(beside + R"(, "quota": 0, "policies": [])", "alone.p99"),
             "/measurements/0/policies: must hold 'idle'");
@@ -71,6 +72,7 @@ TEST(Kinds, TakeWhatTheirFieldsMayBe) {
   const std::string network = R"(, "network": "resnet50", "batch": 4)";
   EXPECT_EQ(ErrorOf(R"("kind": "training_rate")" + network, "libtorch.rate"), "no error");
   EXPECT_EQ(ErrorOf(R"("kind": "training_checkpoint", "steps": 5)" + network, "stall"), "no error");
+  EXPECT_EQ(ErrorOf(R"("kind": "training_gate", "steps": 5)" + network, "cost"), "no error");
   EXPECT_EQ(ErrorOf(R"("kind": "training_pause", "times": 5)" + network, "resume"), "no error");
   EXPECT_EQ(ErrorOf(R"("kind": "training_start", "model": "squeezenet", "batch": 4)", "first_step"), "no error");
 }

@@ -66,6 +66,12 @@ TEST_F(DemandMeterTest, SeesAtOnceThatDemandHasGrownAndForgetsItSlowly) {
   EXPECT_LT(meter_.demand()->cores, 0.25);
 }
 
+TEST_F(DemandMeterTest, ExpectsSomethingOfTheFirstRequest) {
+  Serve(1e-9, 5ms, 10s);
+  EXPECT_EQ(meter_.demand()->cores, 0);
+  EXPECT_EQ(meter_.demand()->each, 20ms);
+}
+
 TEST_F(DemandMeterTest, RemembersWhatOneUsesWhenNobodyAsks) {
   Serve(50, 5ms, 10s);
   Serve(1e-9, 5ms, 60s);
