@@ -62,6 +62,8 @@ void AddDemoCommand(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command->add_option("--colocation", o->colocation, "How training stands behind requests, as `tandem serve` has it")
       ->capture_default_str();
+  command->add_option("--compare", o->compare, "Show what happens beside training that nobody manages, too")
+      ->capture_default_str();
   command->add_option("--trainer", o->trainer, "The trainer program, if it is not beside this one");
   command->footer(
       "Exits with 1 when a request failed, none was answered, or the training did not lead to a better version.\n"

@@ -16,7 +16,9 @@
 #include "loadgen/report_file.h"
 #include "server/cli/command.h"
 #include "server/cli/demo_digits.h"
+#include "server/cli/demo_picture.h"
 #include "server/cli/demo_text.h"
+#include "server/cli/demo_unmanaged.h"
 #include "server/lifecycle/training_wiring.h"
 
 namespace tandem::cli {
@@ -34,6 +36,7 @@ constexpr std::size_t kHeldOutPictures = 200;
 constexpr std::uint64_t kTrainingSeed = 1;
 constexpr std::uint64_t kHeldOutSeed = 2;
 constexpr std::uint64_t kModelSeed = 3;
+constexpr int kStepsWithoutEnd = 1'000'000;
 // Else so quick a model would be asked more often than all others together.
 constexpr double kMostDigitRequests = 50;
 // Of the new version, before the demo ends.
@@ -85,6 +88,7 @@ Result<int> DemoRun::Run() {
   if (interruption_.raised()) return Interrupted("before the load began");
   TANDEM_TRY(WhileBuilding());
   TANDEM_TRY(Alone());
+  TANDEM_TRY(Unmanaged());
   TANDEM_TRY(BesideTraining());
   TANDEM_TRY(WithNewVersion());
   return Conclude();
@@ -201,14 +205,37 @@ Status DemoRun::Alone() {
       outcome_.alone);
 }
 
-Status DemoRun::BesideTraining() {
-  if (!options_.training || interruption_.raised()) return {};
+bool DemoRun::CanTrain() {
+  if (!options_.training || interruption_.raised()) return false;
   const fs::path program = TrainerProgram(serve_);
   if (outcome_.not_trained.empty() && ::access(program.c_str(), X_OK) != 0) {
     outcome_.not_trained = Format("'{}' is missing; ./tandem build tandem-trainer makes it", program.string());
   }
-  if (!outcome_.not_trained.empty()) return {};
-  auto training = DemoTraining::Submit(server_->ports().http, DigitsJob(kDataFile, options_.training_steps));
+  return outcome_.not_trained.empty();
+}
+
+Status DemoRun::Unmanaged() {
+  if (!options_.compare || !CanTrain()) return {};
+  const auto server = UnmanagedServer::Start(serve_, (scratch_.path() / "unmanaged").string(),
+                                             DigitsJob(kDataFile, kStepsWithoutEnd, false), interruption_);
+  if (!server) {
+    std::printf("No comparison with training that nobody manages: %s\n", server.error().message.c_str());
+    return {};
+  }
+  if (*server == nullptr) return {};
+  std::printf("The same for %.0f s beside training as an equal of the requests, which nobody manages\n",
+              options_.seconds);
+  TANDEM_ASSIGN(loadgen::LoadSpec load, PlanLoad(models_, options_.load, (*server)->port()));
+  const auto lines = [&] { return TrainingLines((*server)->Seen(), view_->columns()); };
+  TANDEM_TRY(Offer({.duration = nanoseconds(std::llround(options_.seconds * 1e9)), .lines = lines, .load = &load},
+                   outcome_.unmanaged));
+  outcome_.unmanaged_rate = (*server)->Seen().steps_per_second;
+  return {};
+}
+
+Status DemoRun::BesideTraining() {
+  if (!CanTrain()) return {};
+  auto training = DemoTraining::Submit(server_->ports().http, DigitsJob(kDataFile, options_.training_steps, true));
   if (!training) {
     outcome_.not_trained = training.error().message;
     return {};
@@ -250,9 +277,11 @@ Status DemoRun::Offer(const Stage& stage, std::optional<loadgen::LoadReport>& re
     // Whoever read the output has gone.
     if (std::ferror(stdout) != 0) interruption_.Raise(SIGPIPE);
   };
-  if (outcome_.served) hooks.on_request = [this](const loadgen::JudgedRequest& request) { TakeAnswer(request); };
-  load_.duration = stage.duration;
-  TANDEM_ASSIGN(report, loadgen::RunLoad(load_, hooks));
+  const bool judged = outcome_.served && stage.load == nullptr;
+  if (judged) hooks.on_request = [this](const loadgen::JudgedRequest& request) { TakeAnswer(request); };
+  loadgen::LoadSpec& load = stage.load != nullptr ? *stage.load : load_;
+  load.duration = stage.duration;
+  TANDEM_ASSIGN(report, loadgen::RunLoad(load, hooks));
   view_->Leave();
   return answers_;
 }
@@ -272,6 +301,7 @@ void DemoRun::TakeAnswer(const loadgen::JudgedRequest& request) {
 Result<int> DemoRun::Conclude() {
   outcome_.interrupted = interruption_.raised();
   std::printf("\n%s\n", DemoTable(outcome_).c_str());
+  if (const std::string picture = DemoPicture(outcome_); !picture.empty()) std::printf("%s\n", picture.c_str());
   if (!options_.json_file.empty()) {
     const Status written = loadgen::WriteReportFile(options_.json_file, DemoJson(outcome_) + "\n");
     if (!written) return Fail(written.error().code, "--json {}", written.error().message);

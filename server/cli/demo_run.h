@@ -31,6 +31,7 @@ struct DemoOptions {
   bool training = true;
   int training_steps = 4000;
   std::string colocation = "tandem";
+  bool compare = true;   // With training that nobody manages.
   std::string trainer;   // Empty: the program beside this one.
   std::string launcher;  // ./tandem, which can build the trainer; empty when nobody can.
 };
@@ -50,6 +51,7 @@ class DemoRun {
     std::chrono::nanoseconds duration = std::chrono::hours(24);
     const std::atomic<bool>* enough = nullptr;  // Ends it; without, it lasts its whole duration.
     std::function<std::vector<std::string>()> lines;
+    loadgen::LoadSpec* load = nullptr;  // Null: the demo's own, whose answers are judged.
     std::function<void(const loadgen::LoadProgress&)> on_progress = [](const auto&) {};
   };
 
@@ -60,6 +62,7 @@ class DemoRun {
   Status MeasureModels();
   Status WhileBuilding();
   Status Alone();
+  Status Unmanaged();
   Status BesideTraining();
   Status WithNewVersion();
   Result<int> Conclude();
@@ -70,6 +73,8 @@ class DemoRun {
   [[nodiscard]] std::vector<std::string> ServedLines() const;
   void TakeAnswer(const loadgen::JudgedRequest& request);
   [[nodiscard]] int Interrupted(const char* when) const;
+  // Whether there is a trainer; else the outcome says why not.
+  [[nodiscard]] bool CanTrain();
 
   // Constant after construction.
   const DemoOptions& options_;

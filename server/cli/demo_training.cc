@@ -25,12 +25,12 @@ std::vector<double> ValuesIn(const Json::Value& metrics, const char* name) {
 
 }  // namespace
 
-std::string DigitsJob(const std::string& data, int steps) {
+std::string DigitsJob(const std::string& data, int steps, bool publish) {
   constexpr int kEvaluations = 20;
   return Format(R"({{"name": "demo", "model": "{}", "data": "{}", "steps": {}, "batch_size": 32, )"
                 R"("optimizer": {{"kind": "adamw", "lr": 0.002}}, "evaluation": {{"split": 0.1, )"
-                R"("every_steps": {}}}, "publish": "if_better", "seed": 1, "threads": 1}})",
-                kDigitsModel, data, steps, std::max(1, steps / kEvaluations));
+                R"("every_steps": {}}}, "publish": "{}", "seed": 1, "threads": 1}})",
+                kDigitsModel, data, steps, std::max(1, steps / kEvaluations), publish ? "if_better" : "never");
 }
 
 Result<std::unique_ptr<DemoTraining>> DemoTraining::Submit(int port, const std::string& job) {

@@ -28,8 +28,8 @@ struct TrainingStatus {
 };
 
 // What the demo's job says: the model `digits` trained on `data` (below the data root) for so many steps, and published
-// if it got better.
-[[nodiscard]] std::string DigitsJob(const std::string& data, int steps);
+// if it got better, or never.
+[[nodiscard]] std::string DigitsJob(const std::string& data, int steps, bool publish);
 
 // Submits a training job over the API and watches it from a thread of its own until its end and its publication. Other
 // calls from any thread.

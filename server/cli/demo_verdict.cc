@@ -127,7 +127,10 @@ std::string DemoTable(const DemoOutcome& outcome) {
   if (reports.empty()) return "";
   const bool training = outcome.beside.has_value();
   TableRows rows = {{"model", "answered", "req/s", "p50 ms", "p99 ms"}};
+  const bool compared = training && outcome.unmanaged;
   if (training) rows[0] = {"model", "answered", "p50 ms alone", "training", "p99 ms alone", "training"};
+  if (compared)
+    rows[0] = {"model", "answered", "p50 ms alone", "unmanaged", "training", "p99 ms alone", "unmanaged", "training"};
   rows[0].insert(rows[0].end(), {"SLO ms", "in time", "late", "refused", "failed"});
   for (std::size_t i = 0; i < reports[0]->models.size(); ++i) {
     Sum sum;
@@ -139,6 +142,7 @@ std::string DemoTable(const DemoOutcome& outcome) {
     if (!training) row.push_back(outcome.alone ? Format("{:.1f}", outcome.alone->models[i].achieved_rate) : "-");
     for (const double percent : {50.0, 99.0}) {
       row.push_back(Percentile(outcome.alone, i, percent));
+      if (compared) row.push_back(Percentile(outcome.unmanaged, i, percent));
       if (training) row.push_back(Percentile(outcome.beside, i, percent));
     }
     row.insert(row.end(), {Format("{:.0f}", first.slo ? Ms(*first.slo) : 0), Format("{:.2f} %", 100 * sum.attainment()),
@@ -153,8 +157,11 @@ std::string DemoJson(const DemoOutcome& outcome) {
   const auto part = [](const std::optional<LoadReport>& report) {
     return report ? LoadReportJson(*report) : std::string("null");
   };
-  return Format(R"({{"alone":{},"beside_training":{},"after":{},"training":{}}})", part(outcome.alone),
-                part(outcome.beside), part(outcome.after), TrainingJson(outcome));
+  return Format(R"({{"alone":{},"unmanaged":{},"unmanaged_steps_per_second":{},"beside_training":{},"after":{},)"
+                R"("training":{}}})",
+                part(outcome.alone), part(outcome.unmanaged),
+                outcome.unmanaged_rate ? Format("{}", *outcome.unmanaged_rate) : "null", part(outcome.beside),
+                part(outcome.after), TrainingJson(outcome));
 }
 
 }  // namespace tandem::cli

@@ -14,8 +14,11 @@ namespace tandem::cli {
 struct DemoOutcome {
   std::optional<loadgen::LoadReport> building;  // While the trainer was being built; in no figure but the counts.
   std::optional<loadgen::LoadReport> alone;     // Nothing beside it.
-  std::optional<loadgen::LoadReport> beside;    // From the submission of the job to its publication.
-  std::optional<loadgen::LoadReport> after;     // With the new version.
+  std::optional<loadgen::LoadReport>
+      unmanaged;                              // Beside training as an equal, for comparison; in no figure but its own.
+  std::optional<double> unmanaged_rate;       // Steps a second of that training.
+  std::optional<loadgen::LoadReport> beside;  // From the submission of the job to its publication.
+  std::optional<loadgen::LoadReport> after;   // With the new version.
   bool training_wanted = false;
   std::string not_trained;  // Why there was no training though it was wanted.
   std::optional<TrainingStatus> training;
@@ -32,8 +35,8 @@ struct DemoVerdict {
 // are better than those before.
 [[nodiscard]] DemoVerdict JudgeDemo(const DemoOutcome& outcome);
 
-// A table of the models: all requests counted, latency with nothing beside them and, where there was training, beside
-// that. Empty when no load was sent.
+// A table of the models: all requests counted but those for comparison, latency with nothing beside them and, where
+// there was training, beside that. Empty when no load was sent.
 [[nodiscard]] std::string DemoTable(const DemoOutcome& outcome);
 
 // The same for programs: the reports by their names, and with training what it came to. Without training it is the

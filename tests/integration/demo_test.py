@@ -17,7 +17,7 @@ from tandem_server import BINARY, PATIENCE, TandemTest, until
 
 TRAINER = BINARY.parent / "tandem-trainer"
 # On a machine that others keep busy an idle trainer would never get on.
-SHORT = ("--seconds", "1", "--models", "squeezenet", "--training-steps", "200", "--colocation", "none")
+SHORT = ("--seconds", "1", "--models", "squeezenet", "--training-steps", "200", "--colocation", "none", "--compare", "false")
 LONGEST = 4 * PATIENCE  # Of a whole demo.
 
 
@@ -89,6 +89,15 @@ class Demo(TandemTest):
         self.assertGreater(training["accuracy_after"], training["accuracy_before"])
         self.assertEqual({"1", "2"}, set(training["versions"]))
         self.assertGreater(training["versions"]["2"]["answers"], 0)
+
+    def test_compares_with_training_that_nobody_manages(self):
+        report = self.folder / "report.json"
+        text = self.demo(*SHORT[:-2], "--json", report)
+        self.check_published(text)
+        self.assertRegex(text, r"(?m)^model .*p99 ms alone  unmanaged  training ")
+        self.assertRegex(text, r"(?m)^  alone +[█▏▎▍▌▋▊▉]+ [\d.]+ ms$")
+        self.assertRegex(text, r"(?m)^  unmanaged +[█▏▎▍▌▋▊▉]+ [\d.]+ ms(, [\d.]+ training steps a second)?$")
+        self.assertGreater(json.loads(report.read_text())["unmanaged"]["models"][0]["ok"], 0)
 
     def test_serves_while_the_trainer_is_built_and_then_trains(self):
         program = self.without_trainer()

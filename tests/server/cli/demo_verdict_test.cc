@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "api/wire/json_document.h"
+#include "server/cli/demo_picture.h"
 
 namespace tandem::cli {
 namespace {
@@ -69,6 +70,26 @@ TEST(DemoVerdict, ShowsLatencyAloneAndBesideTraining) {
   const std::string table = DemoTable(Trained());
   EXPECT_THAT(table, HasSubstr("p50 ms alone  training  p99 ms alone  training"));
   EXPECT_THAT(table, ::testing::ContainsRegex("digits +35 +5\\.0 +7\\.0 +5\\.0 +7\\.0 +100 +100\\.00 % +0 +0 +0"));
+}
+
+TEST(DemoVerdict, ComparesWithTrainingThatNobodyManages) {
+  DemoOutcome outcome = Trained();
+  EXPECT_EQ(DemoPicture(outcome), "");
+  outcome.unmanaged = Report(7, 40ms);
+  outcome.unmanaged->models[0].counts.failed = 1;
+  outcome.unmanaged_rate = 55;
+  EXPECT_EQ(DemoPicture(outcome),
+            "p99 of digits\n"
+            "  alone      ██████ 5.0 ms\n"
+            "  unmanaged  ████████████████████████████████████████████████ 40.0 ms, 55.0 training steps a second\n"
+            "  tandem     ████████▍ 7.0 ms, 50.0 training steps a second\n");
+  const std::string table = DemoTable(outcome);
+  EXPECT_THAT(table, HasSubstr("p50 ms alone  unmanaged  training  p99 ms alone  unmanaged  training"));
+  EXPECT_THAT(table, ::testing::ContainsRegex("digits +35 +5\\.0 +40\\.0 +7\\.0 +5\\.0 +40\\.0 +7\\.0 +100"));
+  EXPECT_TRUE(JudgeDemo(outcome).passed) << "what is there for comparison does not count";
+  const auto json = ParseStrictJson(DemoJson(outcome)).value();
+  EXPECT_EQ(json["unmanaged_steps_per_second"], 55.0);
+  EXPECT_TRUE(json["unmanaged"].isObject());
 }
 
 TEST(DemoVerdict, AFailedRequestFailsTheDemoWheneverItWas) {
