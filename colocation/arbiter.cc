@@ -49,8 +49,9 @@ std::uint64_t DecisionTimes::count() const {
   return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
 }
 
-Arbiter::Arbiter(const Clock& clock, const ColocationPolicy& policy, CpuLimitMeters limits, ArbitratedMachine machine)
-    : clock_(clock), policy_(policy), machine_(machine) {
+Arbiter::Arbiter(const Clock& clock, const ColocationPolicy& policy, CpuLimitMeters limits, ArbitratedMachine machine,
+                 FlightRecorder* recorder)
+    : clock_(clock), policy_(policy), machine_(machine), notes_(recorder) {
   if (policy_.heeds_quotas()) {
     for (auto& meter : limits.meters) ledgers_.emplace_back(std::move(meter), clock_, machine_.all_cores, ThisProcess);
   }
@@ -80,7 +81,8 @@ std::unique_ptr<TrainerLease> Arbiter::Admit(int pidfd, int threads) {
   {
     const MutexLock lock(mu_);
     id = next_trainer_++;
-    trainers_[id] = {.pidfd = pidfd, .threads = threads};
+    trainers_[id] = {.id = id, .pidfd = pidfd, .threads = threads};
+    notes_.Began(clock_.Now(), id, threads, trainers_.size());
   }
   Wake();
   return std::unique_ptr<TrainerLease>(new TrainerLease(*this, id));
@@ -177,6 +179,7 @@ void Arbiter::ApplyTo(Trainer& trainer, std::optional<HoldReason> hold) {
   if (trainer.held) trainer.total[*trainer.held] += now - trainer.since;
   trainer.held = hold;
   trainer.since = now;
+  notes_.Held(now, trainer.id, hold);
 }
 
 void Arbiter::ReadLedgers() {
@@ -187,8 +190,14 @@ void Arbiter::ReadLedgers() {
   }
 }
 
-void Arbiter::Apply(std::optional<HoldReason> hold, MonotonicTime began) {
+void Arbiter::SetHold(std::optional<HoldReason> hold, MonotonicTime now) {
+  if (hold == state_.hold) return;
   state_.hold = hold;
+  notes_.Decided(now, hold, std::nullopt, {pending_.load(std::memory_order_relaxed), trainers_.size(), views_});
+}
+
+void Arbiter::Apply(std::optional<HoldReason> hold, MonotonicTime began) {
+  SetHold(hold, began);
   ReadLedgers();
   for (auto& [id, trainer] : trainers_) ApplyTo(trainer, hold);
   state_.decisions.Add(clock_.Now() - began);
@@ -202,7 +211,7 @@ void Arbiter::Run() {
     {
       const MutexLock lock(mu_);
       while (NobodyToHold() && !stopping_) {
-        state_.hold.reset();
+        SetHold(std::nullopt, clock_.Now());
         changed_.Wait(mu_);
       }
       if (stopping_) return;
@@ -230,6 +239,7 @@ TrainerLease::~TrainerLease() {
   const auto found = arbiter_.trainers_.find(id_);
   arbiter_.ApplyTo(found->second, std::nullopt);
   arbiter_.trainers_.erase(found);
+  arbiter_.notes_.Ended(arbiter_.clock_.Now(), id_, arbiter_.trainers_.size());
 }
 
 void TrainerLease::SetExempt(bool exempt) {

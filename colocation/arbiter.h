@@ -16,6 +16,7 @@
 #include "api/base/mutex.h"
 #include "colocation/policy.h"
 #include "colocation/quota_ledger.h"
+#include "colocation/training_notes.h"
 
 namespace tandem {
 
@@ -66,8 +67,9 @@ struct ArbitratedMachine {
 // policy needs to look at nothing.
 class Arbiter {
  public:
-  // The policy and the clock are borrowed and outlive it; all leases end before it.
-  Arbiter(const Clock& clock, const ColocationPolicy& policy, CpuLimitMeters limits, ArbitratedMachine machine);
+  // The policy, the clock and the recorder, which may be null, are borrowed and outlive it; all leases end before it.
+  Arbiter(const Clock& clock, const ColocationPolicy& policy, CpuLimitMeters limits, ArbitratedMachine machine,
+          FlightRecorder* recorder = nullptr);
   ~Arbiter();
   Arbiter(const Arbiter&) = delete;
   Arbiter& operator=(const Arbiter&) = delete;
@@ -89,6 +91,7 @@ class Arbiter {
   friend class TrainerLease;
 
   struct Trainer {
+    std::uint64_t id = 0;
     int pidfd = -1;
     int threads = 1;
     bool exempt = false;
@@ -109,6 +112,8 @@ class Arbiter {
   void Apply(std::optional<HoldReason> hold, MonotonicTime began) REQUIRES(mu_);
   [[nodiscard]] int Parallelism() const REQUIRES(mu_);
   void ReadLedgers() REQUIRES(mu_);
+  // Remembers what was decided, and tells the recorder when it is something new. Arbiter thread only.
+  void SetHold(std::optional<HoldReason> hold, MonotonicTime now) REQUIRES(mu_);
   void ApplyTo(Trainer& trainer, std::optional<HoldReason> hold) REQUIRES(mu_);
   void Wake() EXCLUDES(mu_);
 
@@ -116,6 +121,7 @@ class Arbiter {
   const Clock& clock_;
   const ColocationPolicy& policy_;
   const ArbitratedMachine machine_;
+  const TrainingNotes notes_;
 
   // Changed by whoever brings requests.
   std::atomic<std::int64_t> pending_{0};

@@ -41,7 +41,7 @@ ArbitratedMachine Machine(const ServeOptions& options) {
 
 }  // namespace
 
-Result<Colocation> SetUpColocation(const ServeOptions& options, const Clock& clock) {
+Result<Colocation> SetUpColocation(const ServeOptions& options, const Clock& clock, FlightRecorder& recorder) {
   Colocation colocation;
   TANDEM_ASSIGN(colocation.policy, MakeColocationPolicy(options.colocation));
   const ColocationPolicy& policy = *colocation.policy;
@@ -67,7 +67,7 @@ Result<Colocation> SetUpColocation(const ServeOptions& options, const Clock& clo
       colocation.training_threads = static_cast<int>(colocation.training_cores.size());
     }
   }
-  colocation.arbiter = std::make_unique<Arbiter>(clock, policy, std::move(limits), machine);
+  colocation.arbiter = std::make_unique<Arbiter>(clock, policy, std::move(limits), machine, &recorder);
   return colocation;
 }
 
