@@ -1,5 +1,6 @@
 #include "server/rest/colocation_calls.h"
 
+#include <chrono>
 #include <ranges>
 #include <string>
 
@@ -20,6 +21,10 @@ Json::Value QuotaJson(const ArbiterState::Quota& quota) {
   return json;
 }
 
+Json::Int64 Micros(std::chrono::nanoseconds time) {
+  return std::chrono::floor<std::chrono::microseconds>(time).count();
+}
+
 // What was decided, the newest first.
 Json::Value RecentJson(const FlightRecorder* recorder, MonotonicTime now) {
   constexpr std::size_t kMost = 16;
@@ -29,8 +34,8 @@ Json::Value RecentJson(const FlightRecorder* recorder, MonotonicTime now) {
   for (const trace::TrainingSpan& span : spans | std::views::reverse | std::views::take(kMost)) {
     const auto hold = span.hold ? span.hold : span.hold_heavy;
     Json::Value& one = json.append(Json::Value(Json::objectValue));
-    one["ago_ms"] = Ms(now - span.from);
-    one["lasted_ms"] = Ms(span.to.value_or(now) - span.from);
+    one["ago_us"] = Micros(now - span.from);
+    one["lasted_us"] = Micros(span.to.value_or(now) - span.from);
     one["training"] = trace::StateOf(span);
     one["held_for"] = hold ? Json::Value(std::string(HoldReasonName(*hold))) : Json::Value();
     one["reason"] = trace::ReasonOf(span);

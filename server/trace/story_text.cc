@@ -5,7 +5,6 @@
 #include <span>
 #include <utility>
 
-#include "api/base/duration.h"
 #include "api/base/format.h"
 #include "server/trace/request_words.h"
 
@@ -101,7 +100,7 @@ Json::Value StoryJson(const RequestStory& story) {
   json["request"] = RequestName(story.number);
   json["id"] = story.id;
   json["model"] = story.model;
-  json["arrived_ms_ago"] = Ms(story.told - story.arrived);
+  json["arrived_us_ago"] = Micros(story.told - story.arrived);
   json["outcome"] = story.answered ? Json::Value(std::string(RequestOutcomeName(story.outcome))) : Json::Value();
   json["slo"] = SloName(story.slo);
   json["deadline_us"] = MicrosOrNull(story.deadline, story.arrived);

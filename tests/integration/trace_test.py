@@ -293,7 +293,7 @@ class Training(TrainingTest):
         self.assertEqual((recent[0]["held_for"], recent[0]["trainers"]), ("requests", 1))
         self.assertRegex(recent[0]["reason"], r"^\d+ requests? under way$")
         self.assertEqual(recent[1]["training"], "runs")
-        self.assertGreater(recent[1]["ago_ms"], recent[0]["ago_ms"])
+        self.assertGreater(recent[1]["ago_us"], recent[0]["ago_us"])
         words = until(self.held, "the request tells of it")
         self.assertRegex(words, r"training was held from .* after its arrival to now because of \d+ requests? under way")
         events = check_trace(self, self.server.call("GET", "/v2/trace?seconds=600").json())
