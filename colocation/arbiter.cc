@@ -49,8 +49,9 @@ std::uint64_t DecisionTimes::count() const {
   return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
 }
 
-Arbiter::Arbiter(const Clock& clock, const ColocationPolicy& policy, CpuLimitMeters limits, ArbitratedMachine machine)
-    : clock_(clock), policy_(policy), machine_(machine), heeds_requests_(policy.heeds_requests()) {
+Arbiter::Arbiter(const Clock& clock, const ColocationPolicy& policy, CpuLimitMeters limits, ArbitratedMachine machine,
+                 FlightRecorder* recorder)
+    : clock_(clock), policy_(policy), machine_(machine), notes_(recorder), heeds_requests_(policy.heeds_requests()) {
   if (policy_.heeds_quotas()) {
     for (auto& meter : limits.meters) ledgers_.emplace_back(std::move(meter), clock_, machine_.all_cores, ThisProcess);
   }
@@ -81,7 +82,8 @@ std::unique_ptr<TrainerLease> Arbiter::Admit(const ArbitratedTrainer& trainer) {
   {
     const MutexLock lock(mu_);
     id = next_trainer_++;
-    trainers_[id] = {.who = trainer};
+    trainers_[id] = {.id = id, .who = trainer};
+    notes_.Began(clock_.Now(), id, trainer.threads, trainers_.size());
   }
   Wake();
   return std::unique_ptr<TrainerLease>(new TrainerLease(*this, id));
@@ -165,6 +167,7 @@ void Arbiter::ApplyTo(Trainer& trainer, std::optional<HoldReason> hold) {
   if (trainer.held) trainer.total[*trainer.held] += now - trainer.since;
   trainer.held = hold;
   trainer.since = now;
+  notes_.Held(now, trainer.id, hold);
 }
 
 void Arbiter::ReadLedgers() {
@@ -184,9 +187,15 @@ void Arbiter::SetPermit(Trainer& trainer, Permit permit) {
   if (trainer.who.board != nullptr) trainer.who.board->Set(permit, clock_.Now());
 }
 
+void Arbiter::SetHold(std::optional<HoldReason> hold, std::optional<HoldReason> hold_heavy, MonotonicTime now) {
+  if (hold == state_.hold && hold_heavy == state_.hold_heavy) return;
+  state_.hold = hold;
+  state_.hold_heavy = hold_heavy;
+  notes_.Decided(now, hold, hold_heavy, {pending_.load(std::memory_order_relaxed), trainers_.size(), views_});
+}
+
 void Arbiter::Apply(const ColocationDecision& decision, MonotonicTime began) {
-  state_.hold = decision.hold;
-  state_.hold_heavy = decision.hold_heavy;
+  SetHold(decision.hold, decision.hold_heavy, began);
   state_.threads = decision.threads;
   ReadLedgers();
   for (auto& [id, trainer] : trainers_) {
@@ -206,8 +215,7 @@ void Arbiter::Run() {
     {
       const MutexLock lock(mu_);
       while (NobodyToHold() && !stopping_) {
-        state_.hold.reset();
-        state_.hold_heavy.reset();
+        SetHold(std::nullopt, std::nullopt, clock_.Now());
         changed_.Wait(mu_);
       }
       if (stopping_) return;
@@ -237,6 +245,7 @@ TrainerLease::~TrainerLease() {
   arbiter_.ApplyTo(found->second, std::nullopt);
   arbiter_.trainers_.erase(found);
   arbiter_.heeds_requests_.store(arbiter_.policy_.heeds_requests() || arbiter_.AnyGated());
+  arbiter_.notes_.Ended(arbiter_.clock_.Now(), id_, arbiter_.trainers_.size());
 }
 
 void TrainerLease::SetPaused(bool paused) {

@@ -19,6 +19,7 @@
 #include "colocation/policy.h"
 #include "colocation/quota_ledger.h"
 #include "colocation/trainer_board.h"
+#include "colocation/training_notes.h"
 
 namespace tandem {
 
@@ -62,6 +63,7 @@ struct ArbiterState {
 struct ArbitratedTrainer {
   int pidfd = -1;                 // A descriptor of its process.
   TrainerBoard* board = nullptr;  // From now on only the lease gives orders there. Null: it has none.
+  int threads = 1;                // At most; for people.
 };
 
 struct ArbitratedMachine {
@@ -75,8 +77,9 @@ struct ArbitratedMachine {
 // policy needs to look at nothing.
 class Arbiter {
  public:
-  // The policy and the clock are borrowed and outlive it; all leases end before it.
-  Arbiter(const Clock& clock, const ColocationPolicy& policy, CpuLimitMeters limits, ArbitratedMachine machine);
+  // The policy, the clock and the recorder, which may be null, are borrowed and outlive it; all leases end before it.
+  Arbiter(const Clock& clock, const ColocationPolicy& policy, CpuLimitMeters limits, ArbitratedMachine machine,
+          FlightRecorder* recorder = nullptr);
   ~Arbiter();
   Arbiter(const Arbiter&) = delete;
   Arbiter& operator=(const Arbiter&) = delete;
@@ -99,6 +102,7 @@ class Arbiter {
   friend class TrainerLease;
 
   struct Trainer {
+    std::uint64_t id = 0;
     ArbitratedTrainer who;
     std::set<std::size_t> gated;  // Its operators that wait while heavy ones are held.
     bool exempt = false;
@@ -119,6 +123,8 @@ class Arbiter {
   void Apply(const ColocationDecision& decision, MonotonicTime began) REQUIRES(mu_);
   [[nodiscard]] bool AnyGated() const REQUIRES(mu_);
   void ReadLedgers() REQUIRES(mu_);
+  // Remembers what was decided, and tells the recorder when it is something new. Arbiter thread only.
+  void SetHold(std::optional<HoldReason> hold, std::optional<HoldReason> hold_heavy, MonotonicTime now) REQUIRES(mu_);
   void ApplyTo(Trainer& trainer, std::optional<HoldReason> hold) REQUIRES(mu_);
   void SetPermit(Trainer& trainer, Permit permit) REQUIRES(mu_);
   void Wake() EXCLUDES(mu_);
@@ -127,6 +133,7 @@ class Arbiter {
   const Clock& clock_;
   const ColocationPolicy& policy_;
   const ArbitratedMachine machine_;
+  const TrainingNotes notes_;
 
   // Changed by whoever brings requests.
   std::atomic<std::int64_t> pending_{0};

@@ -80,9 +80,10 @@ void AnswerDead(WorkItem& item, MonotonicTime now) {
   }
 }
 
-void BatchRunner::RunAndAnswer(std::span<WorkItem> items, std::span<const MonotonicTime> queued) const {
+void BatchRunner::RunAndAnswer(std::span<WorkItem> items, std::span<const MonotonicTime> queued,
+                               std::uint16_t worker) const {
   try {
-    RunTogether(items, queued);
+    RunTogether(items, queued, worker);
   } catch (const std::bad_alloc&) {
     for (WorkItem& item : items) {
       if (item.done) AnswerOutOfMemory(item);
@@ -90,11 +91,32 @@ void BatchRunner::RunAndAnswer(std::span<WorkItem> items, std::span<const Monoto
   }
 }
 
-BatchRunner::Run BatchRunner::Execute(std::span<const WorkItem> items) const {
+std::uint64_t BatchRunner::RecordBegin(std::span<const WorkItem> items, const Run& run, std::uint16_t worker) const {
+  if (recorder_ == nullptr || !recorder_->on()) return 0;
+  const Servable& servable = *items.front().servable;
+  const std::uint64_t batch = recorder_->NextBatch();
+  BatchBegan began{.at = run.start,
+                   .batch = batch,
+                   .model = recorder_->names().NumberOf(servable.name()),
+                   .version = servable.version(),
+                   .elements = Elements(items),
+                   .requests = static_cast<std::int64_t>(items.size()),
+                   .worker = worker,
+                   .expected = {}};
+  if (run.predicted) began.expected = run.predicted->typical;
+  recorder_->Write(began);
+  for (const WorkItem& item : items) {
+    recorder_->Write(RequestJoined{.at = run.start, .request = item.number, .batch = batch});
+  }
+  return batch;
+}
+
+BatchRunner::Run BatchRunner::Execute(std::span<const WorkItem> items, std::uint16_t worker) const {
   const Servable& servable = *items.front().servable;
   const std::int64_t elements = Elements(items);
   Run run{.start = clock_.Now()};
   run.predicted = servable.latency().Predict(elements);
+  const std::uint64_t batch = RecordBegin(items, run, worker);
   MonotonicTime ready = run.start;
   MonotonicTime computed = run.start;
   try {
@@ -124,15 +146,21 @@ BatchRunner::Run BatchRunner::Execute(std::span<const WorkItem> items) const {
   } catch (const std::bad_alloc&) {
     run.ran = Fail(ErrorCode::kUnavailable, "model '{}': there is not enough memory for this run", servable.name());
   }
+  const MonotonicTime end = clock_.Now();
   run.timing = {.queue = {},
                 .compute_input = ready - run.start,
                 .compute_infer = computed - ready,
-                .compute_output = clock_.Now() - computed};
+                .compute_output = end - computed};
+  if (batch != 0) {
+    recorder_->Write(
+        BatchEnded{.at = end, .batch = batch, .error = run.ran ? std::nullopt : std::optional(run.ran.error().code)});
+  }
   return run;
 }
 
-void BatchRunner::RunTogether(std::span<WorkItem> items, std::span<const MonotonicTime> queued) const {
-  Run run = Execute(items);
+void BatchRunner::RunTogether(std::span<WorkItem> items, std::span<const MonotonicTime> queued,
+                              std::uint16_t worker) const {
+  Run run = Execute(items, worker);
   if (run.ran) {
     const std::shared_ptr<Servable>& servable = items.front().servable;
     const std::int64_t batch = Elements(items);
@@ -153,15 +181,15 @@ void BatchRunner::RunTogether(std::span<WorkItem> items, std::span<const Monoton
     if (!apart) Answer(items[i], std::unexpected(error));
   }
   for (std::size_t i = 0; i < items.size(); ++i) {
-    if (items[i].done) RunApart(items[i], queued[i]);
+    if (items[i].done) RunApart(items[i], queued[i], worker);
   }
 }
 
-void BatchRunner::RunApart(WorkItem& item, MonotonicTime queued) const {
+void BatchRunner::RunApart(WorkItem& item, MonotonicTime queued, std::uint16_t worker) const {
   if (const MonotonicTime now = clock_.Now(); IsDead(item, now)) {
     AnswerDead(item, now);
   } else {
-    RunTogether({&item, 1}, {&queued, 1});
+    RunTogether({&item, 1}, {&queued, 1}, worker);
   }
 }
 

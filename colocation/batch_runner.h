@@ -9,6 +9,7 @@
 
 #include "api/base/clock.h"
 #include "colocation/work_item.h"
+#include "profiler/flight_recorder.h"
 #include "profiler/latency_model.h"
 
 namespace tandem {
@@ -35,12 +36,13 @@ class BatchRunner {
   // Told of every run that ended well, by the thread that ran it; may be empty.
   using OnRun = std::function<void(const Servable&, const RunRecord&)>;
 
-  // Borrows the clock.
-  BatchRunner(const Clock& clock, OnRun on_run) : clock_(clock), on_run_(std::move(on_run)) {}
+  // Borrows the clock and the recorder, which may be null.
+  BatchRunner(const Clock& clock, OnRun on_run, FlightRecorder* recorder)
+      : clock_(clock), on_run_(std::move(on_run)), recorder_(recorder) {}
 
-  // The items are of one servable and can share a run; `queued` is when each began to wait. One that fails a run that
-  // others share fails alone.
-  void RunAndAnswer(std::span<WorkItem> items, std::span<const MonotonicTime> queued) const;
+  // The items are of one servable and can share a run; `queued` is when each began to wait, `worker` the number of the
+  // thread, for the recorder. One that fails a run that others share fails alone.
+  void RunAndAnswer(std::span<WorkItem> items, std::span<const MonotonicTime> queued, std::uint16_t worker) const;
 
  private:
   // What came of one run of a session.
@@ -53,13 +55,16 @@ class BatchRunner {
     std::chrono::nanoseconds took{0};  // All of it: joining and splitting, too.
   };
 
-  void RunTogether(std::span<WorkItem> items, std::span<const MonotonicTime> queued) const;
-  void RunApart(WorkItem& item, MonotonicTime queued) const;
-  [[nodiscard]] Run Execute(std::span<const WorkItem> items) const;
+  void RunTogether(std::span<WorkItem> items, std::span<const MonotonicTime> queued, std::uint16_t worker) const;
+  void RunApart(WorkItem& item, MonotonicTime queued, std::uint16_t worker) const;
+  [[nodiscard]] Run Execute(std::span<const WorkItem> items, std::uint16_t worker) const;
+  // Tells the recorder who runs from now on; the number of the batch.
+  [[nodiscard]] std::uint64_t RecordBegin(std::span<const WorkItem> items, const Run& run, std::uint16_t worker) const;
 
   // Constant after construction.
   const Clock& clock_;
   const OnRun on_run_;
+  FlightRecorder* const recorder_;
 };
 
 // Of inputs, as short runs are told by.

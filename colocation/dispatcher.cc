@@ -22,10 +22,22 @@ constexpr std::chrono::microseconds kTick{1};
 // Until a worker that found no memory to choose its work looks again.
 constexpr std::chrono::milliseconds kPauseWithoutMemory{10};
 
+// Why a request was refused, from what the refusal was made from.
+Admitted RefusalOf(const Error& error, const AdmissionSnapshot& seen) {
+  if (error.code == ErrorCode::kCancelled) return Admitted::kGone;
+  if (seen.max_queued == 0) return Admitted::kStopping;
+  if (error.code == ErrorCode::kDeadlineExceeded) return Admitted::kLate;
+  if (seen.max_queued_model > 0 && seen.queued_model >= seen.max_queued_model) return Admitted::kModelFull;
+  return seen.queued >= seen.max_queued ? Admitted::kFull : Admitted::kHopeless;
+}
+
 }  // namespace
 
 Dispatcher::Dispatcher(const Clock& clock, const AdmissionPolicy& admission, DispatcherOptions options)
-    : clock_(clock), admission_(admission), options_(std::move(options)), runner_(clock, options_.on_run) {
+    : clock_(clock),
+      admission_(admission),
+      options_(std::move(options)),
+      runner_(clock, options_.on_run, options_.recorder) {
   run_ends_.resize(static_cast<std::size_t>(options_.workers), MonotonicTime::min());
   for (std::size_t i = 0; i < run_ends_.size(); ++i) {
     workers_.emplace_back([this, i] {
@@ -57,25 +69,42 @@ Dispatcher::~Dispatcher() {
   workers_.clear();
 }
 
-Status Dispatcher::Admit(const WorkItem& item, const QueueKey& key, MonotonicTime now) const {
+Status Dispatcher::Admit(const WorkItem& item, const QueueKey& key, MonotonicTime now, AdmissionSnapshot& seen) const {
+  seen = {.now = now};
   if (stopping_) return Fail(ErrorCode::kUnavailable, "the server is shutting down");
   if (item.cancel->cancelled()) return Fail(ErrorCode::kCancelled, "the client has gone");
-  AdmissionSnapshot snapshot{.model = item.servable->name(),
-                             .now = now,
-                             .deadline = item.deadline,
-                             .queued = queue_.size(),
-                             .queued_model = queue_.size(*item.servable),
-                             .max_queued = options_.max_queued,
-                             .max_queued_model = item.servable->batching().max_queue_size};
+  seen = {.model = item.servable->name(),
+          .now = now,
+          .deadline = item.deadline,
+          .queued = queue_.size(),
+          .queued_model = queue_.size(*item.servable),
+          .max_queued = options_.max_queued,
+          .max_queued_model = item.servable->batching().max_queue_size};
   if (item.deadline) {
     const Forecast forecast = ForecastRequest(*item.servable, item.batch, queue_.Before(key));
     std::vector<std::chrono::nanoseconds> rests;
     rests.reserve(run_ends_.size());
     for (const MonotonicTime end : run_ends_) rests.push_back(end > now ? end - now : std::chrono::nanoseconds(0));
-    snapshot.work_ahead = UntilTurn(forecast.ahead, rests);
-    snapshot.run = forecast.run;
+    seen.work_ahead = UntilTurn(forecast.ahead, rests);
+    seen.run = forecast.run;
   }
-  return admission_.Admit(snapshot);
+  return admission_.Admit(seen);
+}
+
+void Dispatcher::Record(std::uint64_t request, std::int64_t elements, Admitted verdict,
+                        const AdmissionSnapshot& seen) const {
+  if (request == 0 || options_.recorder == nullptr) return;
+  RequestAdmission admission{.at = seen.now,
+                             .request = request,
+                             .verdict = verdict,
+                             .left = {},
+                             .ahead = seen.work_ahead,
+                             .run = {},
+                             .waiting = static_cast<std::int64_t>(seen.queued),
+                             .elements = elements};
+  if (seen.deadline) admission.left = *seen.deadline - seen.now;
+  if (seen.run) admission.run = seen.run->high;
+  options_.recorder->Write(admission);
 }
 
 void Dispatcher::Submit(WorkItem item) {
@@ -83,29 +112,34 @@ void Dispatcher::Submit(WorkItem item) {
                      .deadline = item.deadline.value_or(MonotonicTime::max()),
                      .sequence = next_sequence_.fetch_add(1, std::memory_order_relaxed)};
   Entry entry{.item = std::move(item), .queued = clock_.Now()};
+  const std::uint64_t request = entry.item.number;
+  const std::int64_t elements = entry.item.batch;
+  AdmissionSnapshot seen;
   Status queued;
   try {
     if (RunHere(entry.item, key, entry.queued)) return;
     // Registered before it is queued, outside our lock. A cancellation in between is seen on admission.
     entry.on_cancel =
         entry.item.cancel->OnCancel([this, servable = entry.item.servable.get(), key] { Bury(*servable, key); });
-    queued = Enqueue(key, entry);
+    queued = Enqueue(key, entry, seen);
   } catch (const std::bad_alloc&) {
     entry.on_cancel = {};
     return AnswerOutOfMemory(entry.item);
   }
   if (queued) {
     work_or_stop_.NotifyOne();
+    Record(request, elements, Admitted::kQueued, seen);
   } else {
     entry.on_cancel = {};
+    Record(request, elements, RefusalOf(queued.error(), seen), seen);
     Answer(entry.item, std::unexpected(std::move(queued).error()));
   }
 }
 
-Status Dispatcher::Enqueue(const QueueKey& key, Entry& entry) {
+Status Dispatcher::Enqueue(const QueueKey& key, Entry& entry, AdmissionSnapshot& seen) {
   MutexLock lock(mu_);
-  Status admitted = Admit(entry.item, key, entry.queued);
-  if (!admitted && BuryExpired(entry.queued)) admitted = Admit(entry.item, key, entry.queued);
+  Status admitted = Admit(entry.item, key, entry.queued, seen);
+  if (!admitted && BuryExpired(entry.queued)) admitted = Admit(entry.item, key, entry.queued, seen);
   if (!admitted) return admitted;
   queue_.Push(key, std::move(entry));
   news_.fetch_add(1, std::memory_order_release);
@@ -115,16 +149,18 @@ Status Dispatcher::Enqueue(const QueueKey& key, Entry& entry) {
 
 bool Dispatcher::RunHere(WorkItem& item, const QueueKey& key, MonotonicTime now) {
   if (IsDead(item, now) || !item.servable->short_runs().Expects(InputBytes(item.inputs))) return false;
+  AdmissionSnapshot seen;
   {
     MutexLock lock(mu_);
-    if (running_ > 0 || queue_.size() > 0 || !Admit(item, key, now)) return false;
+    if (running_ > 0 || queue_.size() > 0 || !Admit(item, key, now, seen)) return false;
   }
   if (item.servable->batching().max_queue_delay.count() > 0) {
     RunGroup alone{.first = &item};
     alone.Add(key, item.batch, now);
     if (Decide(*item.servable, alone, now).take == 0) return false;
   }
-  runner_.RunAndAnswer({&item, 1}, {&now, 1});
+  Record(item.number, item.batch, Admitted::kAtOnce, seen);
+  runner_.RunAndAnswer({&item, 1}, {&now, 1}, kFrontEnd);
   return true;
 }
 
@@ -270,7 +306,7 @@ void Dispatcher::Work(std::size_t worker) {
       ++running_;
       if (AllBusy()) WatchFor(queue_.EarliestDeadline());
     }
-    RunBatch(std::move(step.batch));
+    RunBatch(std::move(step.batch), static_cast<std::uint16_t>(worker));
     std::uint64_t seen = 0;
     {
       MutexLock lock(mu_);
@@ -317,7 +353,7 @@ void Dispatcher::AnswerTheDead() {
   }
 }
 
-void Dispatcher::RunBatch(std::vector<Entry> entries) {
+void Dispatcher::RunBatch(std::vector<Entry> entries, std::uint16_t worker) {
   std::vector<WorkItem> items;
   std::vector<MonotonicTime> queued;
   try {
@@ -335,7 +371,7 @@ void Dispatcher::RunBatch(std::vector<Entry> entries) {
     items.push_back(std::move(entry.item));
     queued.push_back(entry.queued);
   }
-  runner_.RunAndAnswer(items, queued);
+  runner_.RunAndAnswer(items, queued, worker);
 }
 
 std::size_t Dispatcher::queued() const {

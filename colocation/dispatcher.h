@@ -14,6 +14,7 @@
 #include "colocation/request_queue.h"
 #include "colocation/run_groups.h"
 #include "colocation/work_item.h"
+#include "profiler/flight_recorder.h"
 
 namespace tandem {
 
@@ -22,6 +23,7 @@ struct DispatcherOptions {
   std::size_t max_queued = 8192;
   std::chrono::nanoseconds poll_window{0};  // How long a worker that has answered looks for more before it sleeps.
   BatchRunner::OnRun on_run;                // May be empty.
+  FlightRecorder* recorder = nullptr;       // Borrowed; may be null.
 };
 
 // The queue of one device and the threads that empty it: orders, batches, runs, answers. Thread-safe. Every submitted
@@ -60,9 +62,13 @@ class Dispatcher {
   void LookForWork(std::uint64_t seen, PollBudget& budget) const;
   void AnswerTheDead();
   [[nodiscard]] bool AllBusy() const REQUIRES(mu_) { return running_ == options_.workers; }
-  [[nodiscard]] Status Admit(const WorkItem& item, const QueueKey& key, MonotonicTime now) const REQUIRES(mu_);
+  // `seen` is what the decision was made from.
+  [[nodiscard]] Status Admit(const WorkItem& item, const QueueKey& key, MonotonicTime now,
+                             AdmissionSnapshot& seen) const REQUIRES(mu_);
   // Lets it wait, or leaves it as it is and says why.
-  [[nodiscard]] Status Enqueue(const QueueKey& key, Entry& entry) EXCLUDES(mu_);
+  [[nodiscard]] Status Enqueue(const QueueKey& key, Entry& entry, AdmissionSnapshot& seen) EXCLUDES(mu_);
+  // Tells the recorder how a request was met.
+  void Record(std::uint64_t request, std::int64_t elements, Admitted verdict, const AdmissionSnapshot& seen) const;
   // Runs and answers the item on this thread, or leaves it as it is and says no.
   [[nodiscard]] bool RunHere(WorkItem& item, const QueueKey& key, MonotonicTime now) EXCLUDES(mu_);
   [[nodiscard]] Step NextStep(MonotonicTime now) REQUIRES(mu_);
@@ -77,7 +83,7 @@ class Dispatcher {
   bool BuryExpired(MonotonicTime now) REQUIRES(mu_);
   // Has the dead looked for when this deadline has passed. Only needed while all workers are busy.
   void WatchFor(MonotonicTime deadline) REQUIRES(mu_);
-  void RunBatch(std::vector<Entry> entries);
+  void RunBatch(std::vector<Entry> entries, std::uint16_t worker);
 
   // Constant after construction.
   const Clock& clock_;

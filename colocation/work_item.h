@@ -28,6 +28,7 @@ struct WorkItem {
   std::vector<std::string> outputs;    // At least one.
   std::int64_t batch = 1;              // Elements along the batch dimension; 1 for a model without one.
   std::uint64_t priority = 0;          // Lower runs first.
+  std::uint64_t number = 0;            // Of the request, in the flight recorder; 0: it is not recorded.
   std::optional<MonotonicTime> deadline;
   std::shared_ptr<CancelToken> cancel;  // Shared with the front end; never null.
 

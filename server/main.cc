@@ -44,6 +44,7 @@ int Run(int argc, char** argv) {
   AddLoadgenCommand(app, exit_code);
   AddTrainCommand(app, exit_code);
   AddProfileCommand(app, exit_code);
+  AddTraceCommand(app, exit_code);
   AddDoctorCommand(app, exit_code);
   AddVersionCommand(app, exit_code);
   try {

@@ -37,8 +37,9 @@ struct RequestedOutput {
 // One inference request, whichever front end it came through. Decoded by api/wire, checked by server/infer.
 struct InferRequest {
   std::string model;
-  std::string version;  // Empty: the version that the model's policy prefers.
-  std::string id;       // Echoed; may be empty.
+  std::string version;       // Empty: the version that the model's policy prefers.
+  std::string id;            // Echoed; may be empty.
+  std::uint64_t number = 0;  // That the server gave it, to be found in the flight recorder; 0: none.
   std::vector<InferInput> inputs;
   std::vector<RequestedOutput> outputs;  // Empty: all outputs.
   bool binary_output = false;            // REST only: `binary_data_output`.

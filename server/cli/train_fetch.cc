@@ -1,69 +1,12 @@
 #include "server/cli/train_fetch.h"
 
-#include <cerrno>
-#include <chrono>
-#include <cstring>
-#include <fstream>
-#include <string>
-#include <string_view>
-#include <system_error>
-
-#include <unistd.h>
-
 #include "api/base/format.h"
+#include "server/cli/fetch_file.h"
 
 namespace tandem::cli {
-namespace {
 
-namespace fs = std::filesystem;
-
-constexpr std::chrono::seconds kMaxSilence{60};
-
-// Removes the file it was given unless told to keep it.
-class Aside {
- public:
-  explicit Aside(fs::path path) : path_(std::move(path)) {}
-  ~Aside() {
-    std::error_code ec;
-    if (!path_.empty()) fs::remove(path_, ec);
-  }
-  Aside(const Aside&) = delete;
-  Aside& operator=(const Aside&) = delete;
-  void Keep() { path_.clear(); }
-
- private:
-  fs::path path_;
-};
-
-std::unexpected<Error> CannotWrite(const fs::path& file, const std::string& why) {
-  return Invalid("'{}' cannot be written: {}", file.string(), why);
-}
-
-}  // namespace
-
-Result<std::uint64_t> FetchModel(ApiClient& client, std::int64_t job, const fs::path& file) {
-  std::error_code ec;
-  const fs::file_type type = fs::status(file, ec).type();
-  if (type == fs::file_type::directory) return CannotWrite(file, std::strerror(EISDIR));
-  const bool in_place = type != fs::file_type::regular && type != fs::file_type::not_found;
-  const fs::path target = in_place ? file : fs::path(Format("{}.{}", file.string(), ::getpid()));
-  Aside aside(in_place ? fs::path() : target);
-  std::ofstream out(target, std::ios::binary);
-  if (!out) return CannotWrite(file, std::strerror(errno));
-  std::uint64_t size = 0;
-  const auto take = [&](std::string_view piece) {
-    size += piece.size();
-    return static_cast<bool>(out.write(piece.data(), static_cast<std::streamsize>(piece.size())));
-  };
-  TANDEM_TRY(client.Listen(Format("/v2/train/jobs/{}/model", job),
-                           {.headers = {}, .max_silence = kMaxSilence, .on_piece = take}));
-  errno = 0;
-  if (out) out.close();
-  if (!out) return CannotWrite(file, errno != 0 ? std::strerror(errno) : "is the disk full?");
-  if (!in_place) fs::rename(target, file, ec);
-  if (!in_place && ec) return CannotWrite(file, ec.message());
-  aside.Keep();
-  return size;
+Result<std::uint64_t> FetchModel(ApiClient& client, std::int64_t job, const std::filesystem::path& file) {
+  return FetchFile(client, Format("/v2/train/jobs/{}/model", job), file);
 }
 
 }  // namespace tandem::cli

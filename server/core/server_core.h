@@ -8,6 +8,7 @@
 #include "api/base/clock.h"
 #include "colocation/arbiter.h"
 #include "memory/shared_regions.h"
+#include "profiler/flight_recorder.h"
 #include "server/core/bulk_thread.h"
 #include "server/core/settings.h"
 #include "server/infer/inference_service.h"
@@ -54,6 +55,8 @@ struct ServerCore {
   // Null when there is no training; then training_off says why.
   jobs::JobService* jobs = nullptr;
   std::string training_off;
+  // Null when nothing is recorded.
+  const FlightRecorder* recorder = nullptr;
 
   // What /v2/health/ready and ServerReady answer.
   [[nodiscard]] bool Ready() const {

@@ -28,6 +28,8 @@ class Call {
   [[nodiscard]] virtual std::optional<std::chrono::nanoseconds> TimeLeft() const = 0;
   // When the message was there that OnRead() is being told of; it may have waited since.
   [[nodiscard]] virtual MonotonicTime MessageTime() const = 0;
+  // For the client, in the initial metadata. Before the first Write(), Answer() or Finish().
+  virtual void AddHeader(const std::string& name, const std::string& value) = 0;
   // How to pack what is written. Before the first Write() or Answer().
   virtual void Pack(grpc_compression_algorithm algorithm) = 0;
 

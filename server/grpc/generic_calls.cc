@@ -84,6 +84,10 @@ class GenericCalls::TakenCall final : public Call {
 
   MonotonicTime MessageTime() const override { return message_time_; }
 
+  void AddHeader(const std::string& name, const std::string& value) override {
+    context_.AddInitialMetadata(name, value);
+  }
+
   void Pack(grpc_compression_algorithm algorithm) override { context_.set_compression_algorithm(algorithm); }
 
   void Read() override {

@@ -14,6 +14,7 @@
 #include "api/base/mutex.h"
 #include "api/wire/grpc_infer.h"
 #include "api/wire/slo_header.h"
+#include "profiler/flight_events.h"
 #include "server/grpc/grpc_status.h"
 #include "server/grpc/large_message.h"
 #include "server/grpc/raw_message.h"
@@ -59,6 +60,7 @@ Result<InferRequest> ReadRequest(FrontEndParts& parts, const Call& call, grpc::B
   TANDEM_ASSIGN(const auto slo, SloOf(call));
   if (slo) request.slo = std::min(*slo, request.slo.value_or(*slo));
   kept.outputs = request.outputs;
+  request.number = parts.core.inference.NextNumber();
   return request;
 }
 
@@ -135,7 +137,11 @@ class UnaryInfer final : public CallHandler {
     // A large message may have waited to be parsed.
     if (cancel_->cancelled()) return call_.Finish(grpc::Status::CANCELLED);
     if (const auto compression = CompressionOf(bytes); compression != GRPC_COMPRESS_NONE) call_.Pack(compression);
-    auto request = Guarded([&] { return ReadRequest(parts_, call_, bytes, kept_); });
+    auto request = Guarded([&]() -> Result<InferRequest> {
+      TANDEM_ASSIGN(InferRequest read, ReadRequest(parts_, call_, bytes, kept_));
+      if (read.number != 0) call_.AddHeader("tandem-request", RequestName(read.number));
+      return read;
+    });
     if (!request) {
       kept_.lease = {};
       return call_.Finish(ToGrpcStatus(request.error()));

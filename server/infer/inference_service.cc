@@ -67,19 +67,31 @@ void InferenceService::Infer(InferRequest request, Done done) {
     done(std::move(response));
   };
   if (!admitting_.load(std::memory_order_acquire)) {
+    RecordArrival(request, nullptr);
     return refuse({ErrorCode::kUnavailable, "the server is shutting down"}, nullptr);
   }
   auto servable = find_(request.model, request.version);
+  RecordArrival(request, servable ? servable->get() : nullptr);
   if (!servable) return refuse(servable.error(), nullptr);
   OutputRegions regions;
   auto item = Prepare(request, *servable, regions);
   if (!item) return refuse(item.error(), servable->get());
 
+  item->number = request.number;
   request.inputs.clear();
   auto context = std::make_unique<Context>(std::move(request), *std::move(servable), std::move(regions), item->batch,
                                            std::move(done), in_flight_, parts_.arbiter);
   item->done = [this, context = std::move(context)](Result<WorkResult> result) { Finish(*context, std::move(result)); };
   parts_.dispatcher.Submit(*std::move(item));
+}
+
+void InferenceService::RecordArrival(const InferRequest& request, const Servable* servable) const {
+  if (request.number == 0) return;
+  FlightRecorder& recorder = *parts_.recorder;
+  recorder.Write(RequestArrived{.at = request.arrival,
+                                .request = request.number,
+                                .model = servable == nullptr ? 0 : recorder.names().NumberOf(servable->name()),
+                                .id = ClientId::Of(request.id)});
 }
 
 Result<WorkItem> InferenceService::Prepare(InferRequest& request, std::shared_ptr<Servable> servable,
@@ -143,6 +155,16 @@ void InferenceService::Count(const InferRequest& request, const Servable* servab
   const MonotonicTime now = parts_.clock.Now();
   const std::chrono::nanoseconds total = now - request.arrival;
   const Error* error = response ? nullptr : &response.error();
+  const RequestOutcome outcome = OutcomeOf(error, request.deadline, now);
+  const SloVerdict slo = VerdictOf(error, request.deadline, now);
+  if (request.number != 0) {
+    parts_.recorder->Write(RequestAnswered{.at = now,
+                                           .request = request.number,
+                                           .outcome = static_cast<std::uint8_t>(outcome),
+                                           .slo = static_cast<std::uint8_t>(slo),
+                                           .error = error == nullptr ? std::nullopt : std::optional(error->code),
+                                           .deadline = request.deadline});
+  }
   if (servable != nullptr) {
     if (error == nullptr) {
       servable->statistics().RecordSuccess(elements, response->timing, total);
@@ -150,11 +172,10 @@ void InferenceService::Count(const InferRequest& request, const Servable* servab
       servable->statistics().RecordFailure(ReasonOf(*error), total);
     }
   }
-  const RequestOutcome outcome = OutcomeOf(error, request.deadline, now);
   parts_.metrics.Record({.model = servable == nullptr ? std::string_view() : servable->name(),
                          .outcome = outcome,
                          .latency = total,
-                         .slo = VerdictOf(error, request.deadline, now)});
+                         .slo = slo});
   log_.Write(request, servable == nullptr ? std::string_view() : servable->version_text(), outcome, response, now);
 }
 

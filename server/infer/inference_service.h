@@ -13,6 +13,7 @@
 #include "colocation/arbiter.h"
 #include "colocation/dispatcher.h"
 #include "memory/shared_regions.h"
+#include "profiler/flight_recorder.h"
 #include "server/infer/prepare.h"
 #include "server/infer/request_log.h"
 #include "server/metrics/request_metrics.h"
@@ -33,7 +34,8 @@ class InferenceService {
     Dispatcher& dispatcher;
     const SharedRegions& regions;
     RequestMetrics& metrics;
-    Arbiter* arbiter = nullptr;  // Told of the requests under way; may be null.
+    Arbiter* arbiter = nullptr;          // Told of the requests under way; may be null.
+    FlightRecorder* recorder = nullptr;  // May be null.
   };
 
   InferenceService(Parts parts, FindServable find, std::optional<std::chrono::microseconds> default_slo,
@@ -41,6 +43,11 @@ class InferenceService {
 
   // Calls `done` exactly once, perhaps before it returns, else on a dispatcher thread. `request.cancel` must be set.
   void Infer(InferRequest request, Done done);
+
+  // For InferRequest::number, by whoever brings a request; 0 when nothing is recorded.
+  [[nodiscard]] std::uint64_t NextNumber() {
+    return parts_.recorder != nullptr && parts_.recorder->on() ? parts_.recorder->NextRequest() : 0;
+  }
 
   // From now on requests are refused; those under way finish.
   void StopAdmitting() { admitting_.store(false, std::memory_order_release); }
@@ -51,6 +58,8 @@ class InferenceService {
   struct Context;
   [[nodiscard]] Result<WorkItem> Prepare(InferRequest& request, std::shared_ptr<Servable> servable,
                                          OutputRegions& regions) const;
+  // Tells the recorder of a request, once it is known whom it asks; null: nobody that is served.
+  void RecordArrival(const InferRequest& request, const Servable* servable) const;
   void Finish(Context& context, Result<WorkResult> result);
   [[nodiscard]] Result<InferResponse> Respond(Context& context, Result<WorkResult> result) const;
   [[nodiscard]] Status Shape(const Context& context, std::vector<Tensor>& outputs) const;

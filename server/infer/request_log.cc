@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "api/base/format.h"
+#include "profiler/flight_events.h"
 
 namespace tandem {
 namespace {
@@ -24,8 +24,10 @@ void RequestLog::WriteLine(LogLevel level, const InferRequest& request, std::str
   std::optional<std::uint64_t> left_out = 0;
   if (level == LogLevel::kError) left_out = errors_.Allow(now);
   if (!left_out) return;
-  const std::string made_id =
-      request.id.empty() ? Format("r-{}", next_id_.fetch_add(1, std::memory_order_relaxed)) : std::string();
+  std::string made_id;
+  if (request.id.empty()) {
+    made_id = RequestName(request.number != 0 ? request.number : next_id_.fetch_add(1, std::memory_order_relaxed));
+  }
   const std::string_view id = std::string_view(request.id.empty() ? made_id : request.id).substr(0, kLongestName);
   const std::string_view model = std::string_view(request.model).substr(0, kLongestName);
   const std::string total = Micros(now - request.arrival);

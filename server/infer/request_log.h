@@ -31,7 +31,7 @@ class RequestLog {
   void WriteLine(LogLevel level, const InferRequest& request, std::string_view version, RequestOutcome outcome,
                  const Result<InferResponse>& response, MonotonicTime now);
 
-  std::atomic<std::uint64_t> next_id_{1};
+  std::atomic<std::uint64_t> next_id_{1};  // For requests that have no number either.
   LogLimit errors_{kErrorsPerSecond};
 };
 

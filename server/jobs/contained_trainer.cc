@@ -38,6 +38,7 @@ Result<std::unique_ptr<ContainedTrainer>> ContainedTrainer::Start(TrainerRun run
   run.threads = run.job.threads > 0 ? run.job.threads : run.job.deterministic ? options.fixed_threads : options.threads;
   const std::filesystem::path run_file = run.folder / "run.json";
   TANDEM_TRY(WriteRunFile(run, run_file));
+  const int threads = run.threads;
   const std::optional<std::uint64_t> memory = run.job.memory;
   auto group = GroupFor(name, options, memory);
   TANDEM_ASSIGN(auto process, TrainerProcess::Start({.program = options.trainer,
@@ -50,7 +51,7 @@ Result<std::unique_ptr<ContainedTrainer>> ContainedTrainer::Start(TrainerRun run
                                                      .cores = options.cores}));
   std::unique_ptr<TrainerLease> lease;
   if (options.arbiter != nullptr && process->pidfd() >= 0) {
-    lease = options.arbiter->Admit({.pidfd = process->pidfd(), .board = &process->board()});
+    lease = options.arbiter->Admit({.pidfd = process->pidfd(), .board = &process->board(), .threads = threads});
   } else if (options.arbiter != nullptr && options.arbiter->holds()) {
     LogWarning("a trainer cannot be stopped for requests: there is no descriptor of its process", {{"trainer", name}});
   }

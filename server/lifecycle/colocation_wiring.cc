@@ -35,7 +35,7 @@ ArbitratedMachine Machine() {
 
 }  // namespace
 
-Result<Colocation> SetUpColocation(const ServeOptions& options, const Clock& clock) {
+Result<Colocation> SetUpColocation(const ServeOptions& options, const Clock& clock, FlightRecorder& recorder) {
   Colocation colocation;
   TANDEM_ASSIGN(colocation.policy, MakeColocationPolicy(options.colocation));
   const ColocationPolicy& policy = *colocation.policy;
@@ -63,7 +63,7 @@ Result<Colocation> SetUpColocation(const ServeOptions& options, const Clock& clo
     }
   }
   colocation.runs = std::make_unique<RunLog>();
-  colocation.arbiter = std::make_unique<Arbiter>(clock, policy, std::move(limits), machine);
+  colocation.arbiter = std::make_unique<Arbiter>(clock, policy, std::move(limits), machine, &recorder);
   return colocation;
 }
 

@@ -7,6 +7,7 @@
 #include "api/base/clock.h"
 #include "colocation/arbiter.h"
 #include "colocation/policy.h"
+#include "profiler/flight_recorder.h"
 #include "profiler/run_log.h"
 #include "server/lifecycle/serve_options.h"
 
@@ -24,7 +25,8 @@ struct Colocation {
 };
 
 // As the options want it. When cores are divided, the calling thread, and all that it starts from now on, keeps to
-// those for requests. Limits that cannot be heeded are in the log.
-[[nodiscard]] Result<Colocation> SetUpColocation(const ServeOptions& options, const Clock& clock);
+// those for requests. Limits that cannot be heeded are in the log. Borrows the recorder.
+[[nodiscard]] Result<Colocation> SetUpColocation(const ServeOptions& options, const Clock& clock,
+                                                 FlightRecorder& recorder);
 
 }  // namespace tandem

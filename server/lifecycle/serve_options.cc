@@ -8,7 +8,9 @@
 #include <CLI/CLI.hpp>
 #include <arpa/inet.h>
 
+#include "api/base/format.h"
 #include "colocation/policy.h"
+#include "profiler/flight_recorder.h"
 #include "server/lifecycle/number_range.h"
 
 namespace tandem {
@@ -25,6 +27,20 @@ std::string EnvironmentName(std::string_view flag) {
 CLI::Validator Named() {
   return CLI::Validator(
       [](std::string& text) { return std::string(text.empty() ? "the name of a file is empty" : ""); }, "FILE");
+}
+
+CLI::Validator RecordCount() {
+  return CLI::Validator(
+      [](std::string& text) {
+        constexpr std::uint64_t kLeast = FlightRecorder::kLeastRecords;
+        constexpr std::uint64_t kMost = FlightRecorder::kMostRecords;
+        std::uint64_t count = 0;
+        if (CLI::detail::lexical_cast(text, count) && (count == 0 || (count >= kLeast && count <= kMost))) {
+          return std::string();
+        }
+        return Format("'{}' is neither 0 nor a number from {} to {}", text, kLeast, kMost);
+      },
+      "N");
 }
 
 std::vector<std::string> Names(const std::vector<std::string_view>& names) {
@@ -206,6 +222,10 @@ void AddServeFlags(CLI::App& app, ServeOptions& o) {
   Flag(app, "--log-format", o.log_format, "text or json", operation)->capture_default_str();
   Flag(app, "--drain-secs", o.drain_secs, "Time for requests under way to finish on SIGTERM", operation)
       ->check(Between(0.0, 3600.0))
+      ->capture_default_str();
+  Flag(app, "--trace-records", o.trace_records,
+       "Records that are kept of requests and batches, 64 bytes each, to explain them; 0: none", operation)
+      ->check(RecordCount())
       ->capture_default_str();
 }
 

@@ -70,6 +70,7 @@ struct ServeOptions {
   std::string log_level = "info";
   std::string log_format = "text";
   double drain_secs = 30;
+  std::uint64_t trace_records = 65'536;  // 0: nothing is recorded.
   std::string ports_file;
 };
 

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "api/base/format.h"
+#include "profiler/flight_recorder.h"
 #include "profiler/machine.h"
 #include "runtimes/onnx/ort_environment.h"
 #include "server/auth/token_check.h"
@@ -98,6 +99,8 @@ struct Server::Parts {
   std::optional<SharedRegions> regions;
   BulkThread bulk;
 
+  std::optional<FlightRecorder> recorder;
+
   prometheus::Registry registry;
   std::optional<RequestMetrics> metrics;
   std::optional<ModelCollector> collector;
@@ -134,7 +137,8 @@ Status Server::Parts::BuildCore() {
   info.version = kVersion;
   http::SetTransportLog(LogTransport);
   log_settings.emplace(ApplyLogSettings, InitialLogSettings(options));
-  TANDEM_ASSIGN(colocation, SetUpColocation(options, clock));
+  recorder.emplace(options.trace_records);
+  TANDEM_ASSIGN(colocation, SetUpColocation(options, clock, *recorder));
   shares = ShareFiles(options.max_connections);
   memory = BudgetsFor(options);
   options.max_activation_bytes = memory.arena;
@@ -153,15 +157,17 @@ Status Server::Parts::BuildCore() {
                      DispatcherOptions{.workers = options.workers,
                                        .max_queued = options.max_queue,
                                        .poll_window = std::chrono::microseconds(options.busy_poll_us),
-                                       .on_run = [this, &clock](const Servable& servable, const RunRecord& run) {
-                                         const auto expected = ExpectedOf(run);
-                                         metrics->RecordRun(servable.name(), run.elements, expected, run.took);
-                                         if (expected) {
-                                           colocation->runs->Add(servable.name(), clock.Now(), run.took, *expected);
-                                         }
-                                       }});
+                                       .on_run =
+                                           [this, &clock](const Servable& servable, const RunRecord& run) {
+                                             const auto expected = ExpectedOf(run);
+                                             metrics->RecordRun(servable.name(), run.elements, expected, run.took);
+                                             if (expected) {
+                                               colocation->runs->Add(servable.name(), clock.Now(), run.took, *expected);
+                                             }
+                                           },
+                                       .recorder = &*recorder});
   inference.emplace(
-      InferenceService::Parts{clock, *dispatcher, *regions, *metrics, colocation->arbiter.get()},
+      InferenceService::Parts{clock, *dispatcher, *regions, *metrics, colocation->arbiter.get(), &*recorder},
       [this](std::string_view model, std::string_view version) { return repository->Find(model, version); },
       DefaultSlo(options), options.max_request_bytes);
   std::string training_off;
@@ -178,7 +184,8 @@ Status Server::Parts::BuildCore() {
                           .strict_readiness = options.strict_readiness,
                           .arbiter = *colocation->arbiter,
                           .jobs = training.get(),
-                          .training_off = training_off});
+                          .training_off = training_off,
+                          .recorder = &*recorder});
   collector.emplace([this] { return repository->Snapshot(); },
                     [this](const Servable& s) { return dispatcher->queued(s); });
   prometheus::BuildGauge()

@@ -1,9 +1,12 @@
 #include "server/rest/colocation_calls.h"
 
+#include <chrono>
+#include <ranges>
 #include <string>
 
 #include "api/base/duration.h"
 #include "server/rest/reply.h"
+#include "server/trace/training_spans.h"
 
 namespace tandem::rest {
 namespace {
@@ -15,6 +18,30 @@ Json::Value QuotaJson(const ArbiterState::Quota& quota) {
   json["period_ms"] = Ms(quota.limit->period);
   json["learning"] = quota.learning;
   json["throttled_periods"] = Json::UInt64{quota.throttled_periods};
+  return json;
+}
+
+Json::Int64 Micros(std::chrono::nanoseconds time) {
+  return std::chrono::floor<std::chrono::microseconds>(time).count();
+}
+
+// What was decided, the newest first.
+Json::Value RecentJson(const FlightRecorder* recorder, MonotonicTime now) {
+  constexpr std::size_t kMost = 16;
+  Json::Value json(Json::arrayValue);
+  if (recorder == nullptr) return json;
+  const std::vector<trace::TrainingSpan> spans = trace::TrainingSpans(*recorder);
+  for (const trace::TrainingSpan& span : spans | std::views::reverse | std::views::take(kMost)) {
+    const auto hold = span.hold ? span.hold : span.hold_heavy;
+    Json::Value& one = json.append(Json::Value(Json::objectValue));
+    one["ago_us"] = Micros(now - span.from);
+    one["lasted_us"] = Micros(span.to.value_or(now) - span.from);
+    one["training"] = trace::StateOf(span);
+    one["held_for"] = hold ? Json::Value(std::string(HoldReasonName(*hold))) : Json::Value();
+    one["reason"] = trace::ReasonOf(span);
+    one["trainers"] = Json::Int64{span.trainers};
+    one["requests_under_way"] = Json::Int64{span.requests};
+  }
   return json;
 }
 
@@ -44,9 +71,12 @@ Json::Value StateJson(const ArbiterState& state) {
 
 }  // namespace
 
-void AddColocationRoutes(const Arbiter& arbiter, std::vector<Route>& routes) {
-  routes.push_back({http::Method::kGet, "/v2/colocation",
-                    Immediate([&arbiter](const Call&) -> Result<Json::Value> { return StateJson(arbiter.State()); })});
+void AddColocationRoutes(ServerCore& core, std::vector<Route>& routes) {
+  routes.push_back({http::Method::kGet, "/v2/colocation", Immediate([&core](const Call&) -> Result<Json::Value> {
+                      Json::Value json = StateJson(core.arbiter.State());
+                      json["recent"] = RecentJson(core.recorder, core.clock.Now());
+                      return json;
+                    })});
 }
 
 }  // namespace tandem::rest

@@ -16,6 +16,7 @@
 #include "api/wire/rest_infer_decode.h"
 #include "api/wire/rest_infer_encode.h"
 #include "api/wire/slo_header.h"
+#include "profiler/flight_events.h"
 #include "server/http/body_buffer.h"
 #include "server/http/text.h"
 #include "server/rest/aside.h"
@@ -41,7 +42,19 @@ struct Asked {
   std::vector<RequestedOutput> outputs;
   bool binary_output = false;
   std::string_view encoding;  // For the answer; empty: as it is.
+  std::uint64_t number = 0;   // Of the request, for the answer; 0: none.
 };
+
+// Under which name GET /v2/trace/requests/… tells of the request.
+void NameRequest(std::uint64_t number, http::Response& response) {
+  if (number != 0) response.headers.emplace_back("Tandem-Request", RequestName(number));
+}
+
+http::Response Refusal(const Error& error, std::uint64_t number) {
+  http::Response response = http::ErrorResponse(error);
+  NameRequest(number, response);
+  return response;
+}
 
 // What "Accept-Encoding: gzip, deflate;q=0.5" lets us use, gzip first; empty when nothing.
 std::string_view AcceptedEncoding(std::string_view accepted) {
@@ -147,6 +160,7 @@ Result<http::Response> WriteResponse(const InferResponse& answer, const Asked& a
     response.headers.emplace_back("Inference-Header-Content-Length", std::to_string(encoded.json.size()));
   }
   response.headers.emplace_back("Server-Timing", ServerTiming(answer.timing));
+  NameRequest(asked.number, response);
   response.body = std::move(encoded.json);
   response.parts = std::move(encoded.parts);
   if (!asked.encoding.empty() && response.content_size() >= kMinCompressed) {
@@ -177,18 +191,20 @@ bool IsLongToWrite(const InferResponse& answer, const Asked& asked) {
 
 void Answer(http::Exchange& exchange, const InferResponse& answer, const Asked& asked) {
   Result<http::Response> response = WriteResponse(answer, asked);
-  exchange.Respond(response ? *std::move(response) : http::ErrorResponse(response.error()));
+  exchange.Respond(response ? *std::move(response) : Refusal(response.error(), asked.number));
 }
 
 void Decode(ServerCore& core, const Call& call, std::string_view encoding, std::size_t max_body) {
   Result<InferRequest> request = ReadRequest(call, encoding, max_body);
   if (!request) return call.exchange->Respond(http::ErrorResponse(request.error()));
+  request->number = core.inference.NextNumber();
   Asked asked{.outputs = request->outputs,
               .binary_output = request->binary_output,
-              .encoding = AcceptedEncoding(call.exchange->request().head.Header("accept-encoding"))};
+              .encoding = AcceptedEncoding(call.exchange->request().head.Header("accept-encoding")),
+              .number = request->number};
   core.inference.Infer(*std::move(request), [c = &core, exchange = call.exchange,
                                              asked = std::move(asked)](Result<InferResponse> answer) mutable {
-    if (!answer) return exchange->Respond(http::ErrorResponse(answer.error()));
+    if (!answer) return exchange->Respond(Refusal(answer.error(), asked.number));
     const bool is_long = IsLongToWrite(*answer, asked);
     const bool is_small = OutputBytes(*answer) <= http::kCopyLimit;
     http::Exchange& front = *exchange;

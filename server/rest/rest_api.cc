@@ -9,6 +9,7 @@
 #include "server/rest/repository_calls.h"
 #include "server/rest/settings_calls.h"
 #include "server/rest/shared_memory_calls.h"
+#include "server/rest/trace_calls.h"
 #include "server/rest/train_calls.h"
 
 namespace tandem::rest {
@@ -33,7 +34,8 @@ std::vector<Route> AllRoutes(ServerCore& core, const TokenCheck& tokens, RestApi
   AddRepositoryRoutes(core, options.max_body, routes);
   AddSharedMemoryRoutes(core.regions, routes);
   AddSettingsRoutes(core, routes);
-  AddColocationRoutes(core.arbiter, routes);
+  AddColocationRoutes(core, routes);
+  AddTraceRoutes(core, routes);
   AddTrainRoutes(core, tokens, routes);
   routes.push_back(MetricsRoute(std::move(options.metrics)));
   routes.push_back({Method::kGet, "/v2/openapi.json",

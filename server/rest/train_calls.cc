@@ -1,10 +1,8 @@
 #include "server/rest/train_calls.h"
 
 #include <algorithm>
-#include <charconv>
 #include <functional>
 #include <limits>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,8 +12,8 @@
 #include "api/wire/json_document.h"
 #include "api/wire/json_text.h"
 #include "api/wire/training_job_json.h"
-#include "server/http/path.h"
 #include "server/jobs/job_service.h"
+#include "server/rest/query.h"
 #include "server/rest/reply.h"
 #include "server/rest/train_json.h"
 #include "server/rest/train_streams.h"
@@ -26,7 +24,6 @@ namespace {
 using http::Method;
 using jobs::JobId;
 using jobs::JobService;
-using Query = std::map<std::string, std::string>;
 
 void Answer(const Call& call, const Error& error) {
   call.exchange->Respond(http::ErrorResponse(error));
@@ -41,33 +38,11 @@ JobService::Done<T> AnswerWith(const Call& call, Function to_json) {
   };
 }
 
-template <typename Number>
-Result<Number> ParseNumber(const std::string& text, const char* what, Number least, Number most) {
-  Number number = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || stop != text.data() + text.size() || number < least || number > most) {
-    return Invalid("{} is '{}'; it must be a whole number from {} to {}", what, Excerpt(text), least, most);
-  }
-  return number;
-}
-
 // Which job a path names; one whose number is none cannot be there.
 Result<JobId> IdOf(const Call& call) {
   const auto id = ParseNumber<JobId>(call.variables[0], "the job", 1, std::numeric_limits<JobId>::max());
   if (!id) return Fail(ErrorCode::kNotFound, "there is no job '{}'", Excerpt(call.variables[0]));
   return *id;
-}
-
-// The query of a call that knows these parameters and no others.
-Result<Query> QueryOf(const Call& call, std::initializer_list<std::string_view> known) {
-  TANDEM_ASSIGN(Query query, http::ParseQuery(call.exchange->request().head.query()));
-  for (const auto& [name, value] : query) {
-    if (std::ranges::contains(known, std::string_view(name))) continue;
-    std::string names;
-    for (const std::string_view one : known) names += (names.empty() ? "" : ", ") + std::string(one);
-    return Invalid("query parameter '{}' is not known; known: {}", Excerpt(name), names.empty() ? "none" : names);
-  }
-  return query;
 }
 
 void Submit(JobService& jobs, const Call& call, const TokenCheck& tokens) {

@@ -14,7 +14,7 @@ from tandem_server import BINARY, PATIENCE, SharedServerTest, tandem, until
 
 COMMANDS = [(), ("serve", ), ("demo", ), ("models", ), ("models", "list"), ("models", "show"), ("models", "load"),
             ("models", "unload"), ("infer", ), ("loadgen", ), ("loadgen", "compare"), ("loadgen", "convert"), ("doctor", ), ("version", ),
-            ("train", ),
+            ("train", ), ("trace", ),
             *(("train", name)
               for name in ("submit", "list", "show", "pause", "resume", "cancel", "publish", "rollback", "delete", "logs",
                            "events", "checkpoints", "metrics", "watch"))]

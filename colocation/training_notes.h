@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "api/base/clock.h"
+#include "colocation/hold_reason.h"
+#include "colocation/policy.h"
+#include "profiler/flight_recorder.h"
+
+namespace tandem {
+
+// What the arbiter tells the flight recorder: trainers that come and go, decisions that change, and what they mean to
+// each trainer. Thread-safe; takes no lock and no memory, so it may be called under the arbiter's.
+class TrainingNotes {
+ public:
+  // Borrowed; null: nothing is recorded.
+  explicit TrainingNotes(FlightRecorder* recorder) : recorder_(recorder) {}
+
+  // `trainers` is how many there are then.
+  void Began(MonotonicTime now, std::uint64_t trainer, int threads, std::size_t trainers) const;
+  void Ended(MonotonicTime now, std::uint64_t trainer, std::size_t trainers) const;
+  // Nullopt: it was let on.
+  void Held(MonotonicTime now, std::uint64_t trainer, std::optional<HoldReason> hold) const;
+
+  // What a decision was made from.
+  struct Seen {
+    std::int64_t requests = 0;
+    std::size_t trainers = 0;
+    std::span<const QuotaView> quotas;
+  };
+  void Decided(MonotonicTime now, std::optional<HoldReason> hold, std::optional<HoldReason> hold_heavy,
+               const Seen& seen) const;
+
+ private:
+  FlightRecorder* const recorder_;
+};
+
+// As records hold it: 0 for none.
+[[nodiscard]] constexpr std::uint8_t HoldCode(std::optional<HoldReason> hold) {
+  return static_cast<std::uint8_t>(hold ? static_cast<int>(*hold) + 1 : 0);
+}
+[[nodiscard]] constexpr std::optional<HoldReason> HoldOf(std::uint8_t code) {
+  if (code == 0) return std::nullopt;
+  return static_cast<HoldReason>(code - 1);
+}
+
+}  // namespace tandem

@@ -1,0 +1,218 @@
+#include "profiler/flight_events.h"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+
+namespace tandem {
+namespace {
+
+using std::chrono::nanoseconds;
+
+constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::min();
+
+template <typename Event>
+FlightRecord Begin(const Event& event, std::uint64_t subject) {
+  FlightRecord record;
+  record.time = event.at.time_since_epoch().count();
+  record.subject = subject;
+  record.kind = static_cast<std::uint8_t>(Event::kKind);
+  return record;
+}
+
+MonotonicTime At(std::int64_t time) {
+  return MonotonicTime(nanoseconds(time));
+}
+
+std::int64_t Number(const std::optional<nanoseconds>& time) {
+  return time ? time->count() : kNone;
+}
+
+std::optional<nanoseconds> Time(std::int64_t number) {
+  if (number == kNone) return std::nullopt;
+  return nanoseconds(number);
+}
+
+std::uint16_t Clipped(std::int64_t number) {
+  return static_cast<std::uint16_t>(std::clamp<std::int64_t>(number, 0, std::numeric_limits<std::uint16_t>::max()));
+}
+
+std::uint8_t CodeOf(const std::optional<ErrorCode>& error) {
+  return static_cast<std::uint8_t>(error ? static_cast<int>(*error) + 1 : 0);
+}
+
+std::optional<ErrorCode> ErrorOf(std::uint8_t code) {
+  if (code == 0) return std::nullopt;
+  return static_cast<ErrorCode>(code - 1);
+}
+
+// Whether a character of UTF-8 goes on there.
+bool IsInside(char byte) {
+  return (static_cast<unsigned char>(byte) & 0xC0) == 0x80;
+}
+
+}  // namespace
+
+std::string RequestName(std::uint64_t number) {
+  return "r-" + std::to_string(number);
+}
+
+ClientId ClientId::Of(std::string_view id) noexcept {
+  ClientId made{.hash = std::hash<std::string_view>()(id), .size = Clipped(static_cast<std::int64_t>(id.size()))};
+  std::copy_n(id.begin(), std::min(id.size(), kShown), made.text.begin());
+  return made;
+}
+
+std::string ClientId::Text() const {
+  if (size <= kShown) return {text.data(), size};
+  // The character that the text may end in the middle of goes.
+  std::size_t end = kShown;
+  while (end > 0 && IsInside(text[end - 1])) --end;
+  if (end > 0 && (static_cast<unsigned char>(text[end - 1]) & 0x80) != 0) --end;
+  return std::string(text.data(), end) + "…";
+}
+
+FlightRecord RequestArrived::Pack() const noexcept {
+  FlightRecord record = Begin(*this, request);
+  record.name = model;
+  record.count = id.size;
+  record.values[0] = static_cast<std::int64_t>(id.hash);
+  static_assert(ClientId::kShown == 3 * sizeof(std::int64_t));
+  std::memcpy(&record.values[1], id.text.data(), ClientId::kShown);
+  return record;
+}
+
+RequestArrived RequestArrived::Unpack(const FlightRecord& record) {
+  RequestArrived event{.at = At(record.time),
+                       .request = record.subject,
+                       .model = record.name,
+                       .id = {.hash = static_cast<std::uint64_t>(record.values[0]), .size = record.count}};
+  std::memcpy(event.id.text.data(), &record.values[1], ClientId::kShown);
+  return event;
+}
+
+FlightRecord RequestAdmission::Pack() const noexcept {
+  FlightRecord record = Begin(*this, request);
+  record.code = static_cast<std::uint8_t>(verdict);
+  record.count = Clipped(elements);
+  record.values = {Number(left), ahead.count(), Number(run), waiting};
+  return record;
+}
+
+RequestAdmission RequestAdmission::Unpack(const FlightRecord& record) {
+  return {.at = At(record.time),
+          .request = record.subject,
+          .verdict = static_cast<Admitted>(record.code),
+          .left = Time(record.values[0]),
+          .ahead = nanoseconds(record.values[1]),
+          .run = Time(record.values[2]),
+          .waiting = record.values[3],
+          .elements = record.count};
+}
+
+FlightRecord RequestJoined::Pack() const noexcept {
+  FlightRecord record = Begin(*this, request);
+  record.values[0] = static_cast<std::int64_t>(batch);
+  return record;
+}
+
+RequestJoined RequestJoined::Unpack(const FlightRecord& record) {
+  return {.at = At(record.time), .request = record.subject, .batch = static_cast<std::uint64_t>(record.values[0])};
+}
+
+FlightRecord RequestAnswered::Pack() const noexcept {
+  FlightRecord record = Begin(*this, request);
+  record.code = CodeOf(error);
+  record.values = {outcome, slo, deadline ? deadline->time_since_epoch().count() : kNone, 0};
+  return record;
+}
+
+RequestAnswered RequestAnswered::Unpack(const FlightRecord& record) {
+  RequestAnswered event{.at = At(record.time),
+                        .request = record.subject,
+                        .outcome = static_cast<std::uint8_t>(record.values[0]),
+                        .slo = static_cast<std::uint8_t>(record.values[1]),
+                        .error = ErrorOf(record.code),
+                        .deadline = {}};
+  if (record.values[2] != kNone) event.deadline = At(record.values[2]);
+  return event;
+}
+
+FlightRecord BatchBegan::Pack() const noexcept {
+  FlightRecord record = Begin(*this, batch);
+  record.name = model;
+  record.count = worker;
+  record.values = {version, elements, requests, Number(expected)};
+  return record;
+}
+
+BatchBegan BatchBegan::Unpack(const FlightRecord& record) {
+  return {.at = At(record.time),
+          .batch = record.subject,
+          .model = record.name,
+          .version = record.values[0],
+          .elements = record.values[1],
+          .requests = record.values[2],
+          .worker = record.count,
+          .expected = Time(record.values[3])};
+}
+
+FlightRecord BatchEnded::Pack() const noexcept {
+  FlightRecord record = Begin(*this, batch);
+  record.code = CodeOf(error);
+  return record;
+}
+
+BatchEnded BatchEnded::Unpack(const FlightRecord& record) {
+  return {.at = At(record.time), .batch = record.subject, .error = ErrorOf(record.code)};
+}
+
+FlightRecord TrainingDecision::Pack() const noexcept {
+  FlightRecord record = Begin(*this, 0);
+  record.code = hold;
+  record.count = hold_heavy;
+  record.values = {requests, trainers, Number(quota_left), Number(until_refill)};
+  return record;
+}
+
+TrainingDecision TrainingDecision::Unpack(const FlightRecord& record) {
+  return {.at = At(record.time),
+          .hold = record.code,
+          .hold_heavy = static_cast<std::uint8_t>(record.count),
+          .requests = record.values[0],
+          .trainers = record.values[1],
+          .quota_left = Time(record.values[2]),
+          .until_refill = Time(record.values[3])};
+}
+
+FlightRecord TrainerBegan::Pack() const noexcept {
+  FlightRecord record = Begin(*this, trainer);
+  record.values = {threads, trainers, 0, 0};
+  return record;
+}
+
+TrainerBegan TrainerBegan::Unpack(const FlightRecord& record) {
+  return {.at = At(record.time), .trainer = record.subject, .threads = record.values[0], .trainers = record.values[1]};
+}
+
+FlightRecord TrainerEnded::Pack() const noexcept {
+  FlightRecord record = Begin(*this, trainer);
+  record.values[0] = trainers;
+  return record;
+}
+
+TrainerEnded TrainerEnded::Unpack(const FlightRecord& record) {
+  return {.at = At(record.time), .trainer = record.subject, .trainers = record.values[0]};
+}
+
+FlightRecord TrainerHeld::Pack() const noexcept {
+  FlightRecord record = Begin(*this, trainer);
+  record.code = hold;
+  return record;
+}
+
+TrainerHeld TrainerHeld::Unpack(const FlightRecord& record) {
+  return {.at = At(record.time), .trainer = record.subject, .hold = record.code};
+}
+
+}  // namespace tandem

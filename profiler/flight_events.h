@@ -1,0 +1,197 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "api/base/clock.h"
+#include "api/base/error.h"
+#include "profiler/record_ring.h"
+
+// What the flight recorder keeps, each as a struct that packs itself into a record. Times that are not known, and the
+// like, are nullopt.
+namespace tandem {
+
+enum class FlightKind : std::uint8_t {
+  kRequestArrived = 1,
+  kRequestAdmission,
+  kRequestJoined,
+  kRequestAnswered,
+  kBatchBegan,
+  kBatchEnded,
+  kTrainingDecision,
+  kTrainerBegan,
+  kTrainerEnded,
+  kTrainerHeld,
+};
+// From here on they are about training.
+inline constexpr FlightKind kFirstOfTraining = FlightKind::kTrainingDecision;
+
+// "r-17": as answers, the log and calls name a request that the server has numbered.
+[[nodiscard]] std::string RequestName(std::uint64_t number);
+
+// The id that a client gave its request, of any length: its hash, and its first bytes for people.
+struct ClientId {
+  static constexpr std::size_t kShown = 24;
+
+  std::uint64_t hash = 0;
+  std::uint16_t size = 0;  // Up to 65535.
+  std::array<char, kShown> text{};
+
+  [[nodiscard]] static ClientId Of(std::string_view id) noexcept;
+  [[nodiscard]] bool Is(std::string_view id) const { return *this == Of(id); }
+  // As much of it as is known, cut between characters and with "…" when that is not all.
+  [[nodiscard]] std::string Text() const;
+
+  friend bool operator==(const ClientId&, const ClientId&) = default;
+};
+
+struct RequestArrived {
+  static constexpr FlightKind kKind = FlightKind::kRequestArrived;
+  MonotonicTime at;
+  std::uint64_t request = 0;
+  std::uint32_t model = 0;  // 0: no model of that name is served.
+  ClientId id;
+
+  [[nodiscard]] FlightRecord Pack() const noexcept;
+  [[nodiscard]] static RequestArrived Unpack(const FlightRecord& record);
+};
+
+// What was decided of a request when it came.
+enum class Admitted : std::uint8_t {
+  kQueued,
+  kAtOnce,  // It was run by the thread that had brought it.
+  // Refused:
+  kStopping,
+  kGone,       // Its client.
+  kLate,       // Its deadline had passed.
+  kModelFull,  // The queue of its model.
+  kFull,       // The queue.
+  kHopeless,   // It is not expected in time.
+};
+
+struct RequestAdmission {
+  static constexpr FlightKind kKind = FlightKind::kRequestAdmission;
+  MonotonicTime at;
+  std::uint64_t request = 0;
+  Admitted verdict = Admitted::kQueued;
+  std::optional<std::chrono::nanoseconds> left;  // Until its deadline; nullopt: it has none.
+  std::chrono::nanoseconds ahead{0};             // Of work, as far as known. Only with a deadline.
+  std::optional<std::chrono::nanoseconds> run;   // Its own takes no longer, most likely. Only with a deadline.
+  std::int64_t waiting = 0;                      // Other requests.
+  std::int64_t elements = 1;                     // Up to 65535.
+
+  [[nodiscard]] FlightRecord Pack() const noexcept;
+  [[nodiscard]] static RequestAdmission Unpack(const FlightRecord& record);
+};
+
+struct RequestJoined {
+  static constexpr FlightKind kKind = FlightKind::kRequestJoined;
+  MonotonicTime at;
+  std::uint64_t request = 0;
+  std::uint64_t batch = 0;
+
+  [[nodiscard]] FlightRecord Pack() const noexcept;
+  [[nodiscard]] static RequestJoined Unpack(const FlightRecord& record);
+};
+
+struct RequestAnswered {
+  static constexpr FlightKind kKind = FlightKind::kRequestAnswered;
+  MonotonicTime at;
+  std::uint64_t request = 0;
+  std::uint8_t outcome = 0;        // A RequestOutcome.
+  std::uint8_t slo = 0;            // A SloVerdict.
+  std::optional<ErrorCode> error;  // Nullopt: it was answered.
+  std::optional<MonotonicTime> deadline;
+
+  [[nodiscard]] FlightRecord Pack() const noexcept;
+  [[nodiscard]] static RequestAnswered Unpack(const FlightRecord& record);
+};
+
+// Which thread runs a batch: one that brought a request, and no worker.
+inline constexpr std::uint16_t kFrontEnd = std::numeric_limits<std::uint16_t>::max();
+
+struct BatchBegan {
+  static constexpr FlightKind kKind = FlightKind::kBatchBegan;
+  MonotonicTime at;
+  std::uint64_t batch = 0;
+  std::uint32_t model = 0;
+  std::int64_t version = 0;
+  std::int64_t elements = 0;
+  std::int64_t requests = 0;
+  std::uint16_t worker = 0;
+  std::optional<std::chrono::nanoseconds> expected;
+
+  [[nodiscard]] FlightRecord Pack() const noexcept;
+  [[nodiscard]] static BatchBegan Unpack(const FlightRecord& record);
+};
+
+struct BatchEnded {
+  static constexpr FlightKind kKind = FlightKind::kBatchEnded;
+  MonotonicTime at;
+  std::uint64_t batch = 0;
+  std::optional<ErrorCode> error;
+
+  [[nodiscard]] FlightRecord Pack() const noexcept;
+  [[nodiscard]] static BatchEnded Unpack(const FlightRecord& record);
+};
+
+// Training runs, or is held, from now on.
+struct TrainingDecision {
+  static constexpr FlightKind kKind = FlightKind::kTrainingDecision;
+  MonotonicTime at;
+  std::uint8_t hold = 0;        // 0: it runs; else a HoldReason and 1.
+  std::uint8_t hold_heavy = 0;  // The same for heavy operators.
+  std::int64_t requests = 0;    // Under way.
+  std::int64_t trainers = 0;
+  std::optional<std::chrono::nanoseconds> quota_left;  // CPU time of the period, where one is short.
+  std::optional<std::chrono::nanoseconds> until_refill;
+
+  [[nodiscard]] FlightRecord Pack() const noexcept;
+  [[nodiscard]] static TrainingDecision Unpack(const FlightRecord& record);
+};
+
+struct TrainerBegan {
+  static constexpr FlightKind kKind = FlightKind::kTrainerBegan;
+  MonotonicTime at;
+  std::uint64_t trainer = 0;
+  std::int64_t threads = 0;
+  std::int64_t trainers = 0;  // With it.
+
+  [[nodiscard]] FlightRecord Pack() const noexcept;
+  [[nodiscard]] static TrainerBegan Unpack(const FlightRecord& record);
+};
+
+struct TrainerEnded {
+  static constexpr FlightKind kKind = FlightKind::kTrainerEnded;
+  MonotonicTime at;
+  std::uint64_t trainer = 0;
+  std::int64_t trainers = 0;  // That are left.
+
+  [[nodiscard]] FlightRecord Pack() const noexcept;
+  [[nodiscard]] static TrainerEnded Unpack(const FlightRecord& record);
+};
+
+// One trainer was stopped, or let on.
+struct TrainerHeld {
+  static constexpr FlightKind kKind = FlightKind::kTrainerHeld;
+  MonotonicTime at;
+  std::uint64_t trainer = 0;
+  std::uint8_t hold = 0;  // As in TrainingDecision.
+
+  [[nodiscard]] FlightRecord Pack() const noexcept;
+  [[nodiscard]] static TrainerHeld Unpack(const FlightRecord& record);
+};
+
+// The event that a record is, if it is one of that kind.
+template <typename Event>
+[[nodiscard]] std::optional<Event> As(const FlightRecord& record) {
+  if (record.kind != static_cast<std::uint8_t>(Event::kKind)) return std::nullopt;
+  return Event::Unpack(record);
+}
+
+}  // namespace tandem

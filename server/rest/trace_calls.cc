@@ -1,0 +1,73 @@
+#include "server/rest/trace_calls.h"
+
+#include <chrono>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "server/rest/aside.h"
+#include "server/rest/query.h"
+#include "server/rest/reply.h"
+#include "server/trace/request_story.h"
+#include "server/trace/story_text.h"
+#include "server/trace/trace_sources.h"
+
+namespace tandem::rest {
+namespace {
+
+using http::Method;
+
+constexpr double kDefaultSeconds = 5;
+constexpr double kMostSeconds = 3600;
+
+Result<const FlightRecorder*> RecorderOf(const ServerCore& core) {
+  if (core.recorder != nullptr && core.recorder->on()) return core.recorder;
+  return Fail(ErrorCode::kUnsupported, "nothing is recorded: the server was started with --trace-records 0");
+}
+
+bool WantsText(const Call& call) {
+  return call.exchange->request().head.Header("accept").contains("text/plain");
+}
+
+Result<http::Response> Explain(const ServerCore& core, const Call& call) {
+  TANDEM_TRY(QueryOf(call, {}));
+  TANDEM_ASSIGN(const FlightRecorder* const recorder, RecorderOf(core));
+  TANDEM_ASSIGN(const trace::RequestStory story, trace::TellStory(*recorder, call.variables[0], core.clock.Now()));
+  if (!WantsText(call)) return http::JsonResponse(200, ToText(trace::StoryJson(story)));
+  http::Response response;
+  response.content_type = "text/plain; charset=utf-8";
+  response.body = trace::StoryText(story);
+  return response;
+}
+
+Result<http::Response> Trace(const ServerCore& core, const Call& call) {
+  TANDEM_ASSIGN(const Query query, QueryOf(call, {"seconds"}));
+  double seconds = kDefaultSeconds;
+  if (const auto given = query.find("seconds"); given != query.end()) {
+    TANDEM_ASSIGN(seconds, ParseNumber<double>(given->second, "seconds", 0.001, kMostSeconds));
+  }
+  TANDEM_ASSIGN(const FlightRecorder* const recorder, RecorderOf(core));
+  const MonotonicTime now = core.clock.Now();
+  const trace::TraceWindow window{.from = now - std::chrono::nanoseconds(std::llround(seconds * 1e9)), .to = now};
+  return http::JsonResponse(200, trace::WriteTrace(*recorder, window, trace::RecorderSources(*recorder)));
+}
+
+// Looking through all records takes milliseconds: others must not wait for it.
+template <typename Function>
+Handler Aside(ServerCore& core, Function function) {
+  return [&core, function](const Call& call) {
+    RunAside(core.bulk, call.exchange, [&core, function, call] {
+      auto response = function(core, call);
+      call.exchange->Respond(response ? *std::move(response) : http::ErrorResponse(response.error()));
+    });
+  };
+}
+
+}  // namespace
+
+void AddTraceRoutes(ServerCore& core, std::vector<Route>& routes) {
+  routes.push_back({Method::kGet, "/v2/trace", Aside(core, Trace)});
+  routes.push_back({Method::kGet, "/v2/trace/requests/{request}", Aside(core, Explain)});
+}
+
+}  // namespace tandem::rest

@@ -1,0 +1,122 @@
+#include "server/trace/training_spans.h"
+
+#include <algorithm>
+#include <map>
+
+#include "api/base/format.h"
+#include "colocation/training_notes.h"
+#include "server/trace/time_text.h"
+
+namespace tandem::trace {
+namespace {
+
+std::vector<FlightRecord> InOrder(const RecordRing& ring) {
+  std::vector<FlightRecord> records;
+  ring.ForEach([&](const FlightRecord& record) { records.push_back(record); });
+  std::ranges::stable_sort(records, {}, &FlightRecord::time);
+  return records;
+}
+
+// Begins a new span where something changes, and ends the one before.
+class SpanBuilder {
+ public:
+  void Decided(const TrainingDecision& decision) {
+    TrainingSpan span{.from = decision.at,
+                      .to = {},
+                      .hold = HoldOf(decision.hold),
+                      .hold_heavy = HoldOf(decision.hold_heavy),
+                      .trainers = decision.trainers,
+                      .requests = decision.requests,
+                      .quota_left = decision.quota_left,
+                      .until_refill = decision.until_refill};
+    Begin(span);
+  }
+  // A trainer came or went; so many are left.
+  void Counted(MonotonicTime at, std::int64_t trainers) {
+    const bool some = trainers > 0;
+    if (!spans_.empty() && some == (spans_.back().trainers > 0)) {
+      spans_.back().trainers = std::max(spans_.back().trainers, trainers);
+      return;
+    }
+    TrainingSpan span{.from = at, .to = {}, .hold = {}, .hold_heavy = {}, .trainers = trainers};
+    Begin(span);
+  }
+  std::vector<TrainingSpan> Take() { return std::move(spans_); }
+
+ private:
+  void Begin(const TrainingSpan& span) {
+    if (!spans_.empty()) {
+      TrainingSpan& last = spans_.back();
+      const bool both_none = last.trainers == 0 && span.trainers == 0;
+      const bool same = last.hold == span.hold && last.hold_heavy == span.hold_heavy;
+      if (both_none || (same && (last.trainers > 0) == (span.trainers > 0))) {
+        last.trainers = std::max(last.trainers, span.trainers);
+        return;
+      }
+      last.to = span.from;
+    }
+    spans_.push_back(span);
+  }
+
+  std::vector<TrainingSpan> spans_;
+};
+
+std::string HoldWords(HoldReason reason, const TrainingSpan& span) {
+  if (reason == HoldReason::kRequests) return CountText(span.requests, "request") + " under way";
+  if (reason == HoldReason::kPaused) return "a person paused it";
+  if (reason != HoldReason::kQuota) return Format("the policy said so ({})", HoldReasonName(reason));
+  const std::string kept = "the CPU time of the period was kept for requests";
+  if (!span.quota_left || !span.until_refill) return kept;
+  return Format("{} ({} of it were left, the next began in {})", kept, TimeText(*span.quota_left),
+                TimeText(*span.until_refill));
+}
+
+}  // namespace
+
+std::vector<TrainingSpan> TrainingSpans(const FlightRecorder& recorder) {
+  SpanBuilder spans;
+  for (const FlightRecord& record : InOrder(recorder.training())) {
+    if (const auto decision = As<TrainingDecision>(record)) spans.Decided(*decision);
+    if (const auto began = As<TrainerBegan>(record)) spans.Counted(began->at, began->trainers);
+    if (const auto ended = As<TrainerEnded>(record)) spans.Counted(ended->at, ended->trainers);
+  }
+  return spans.Take();
+}
+
+std::string StateOf(const TrainingSpan& span) {
+  if (span.trainers == 0) return "none";
+  if (span.hold) return "held";
+  return span.hold_heavy ? "heavy operators held" : "runs";
+}
+
+std::string ReasonOf(const TrainingSpan& span) {
+  if (span.trainers == 0) return "nothing is trained";
+  if (span.hold) return HoldWords(*span.hold, span);
+  if (span.hold_heavy) return HoldWords(*span.hold_heavy, span);
+  if (!span.quota_left || !span.until_refill) return "nothing speaks against it";
+  return Format("{} of the period's CPU time were left, more than requests were likely to need until the next, {} away",
+                TimeText(*span.quota_left), TimeText(*span.until_refill));
+}
+
+std::vector<TrainerSpan> TrainerSpans(const FlightRecorder& recorder) {
+  std::vector<TrainerSpan> spans;
+  std::map<std::uint64_t, std::size_t> last;  // Of each trainer that is there, in `spans`.
+  const auto begin = [&](std::uint64_t trainer, MonotonicTime at, std::optional<HoldReason> hold) {
+    if (const auto found = last.find(trainer); found != last.end()) spans[found->second].to = at;
+    last[trainer] = spans.size();
+    spans.push_back({.trainer = trainer, .from = at, .to = {}, .hold = hold});
+  };
+  for (const FlightRecord& record : InOrder(recorder.training())) {
+    if (const auto began = As<TrainerBegan>(record)) begin(began->trainer, began->at, std::nullopt);
+    if (const auto held = As<TrainerHeld>(record)) begin(held->trainer, held->at, HoldOf(held->hold));
+    if (const auto ended = As<TrainerEnded>(record)) {
+      const auto found = last.find(ended->trainer);
+      if (found == last.end()) continue;
+      spans[found->second].to = ended->at;
+      last.erase(found);
+    }
+  }
+  return spans;
+}
+
+}  // namespace tandem::trace

@@ -1,0 +1,83 @@
+#include "profiler/flight_recorder.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace {
+
+std::atomic<int> allocations{0};
+
+}  // namespace
+
+void* operator new(std::size_t size) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  void* const memory = std::malloc(size);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  return std::malloc(size);
+}
+void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
+
+namespace tandem {
+namespace {
+
+using namespace std::chrono_literals;
+
+MonotonicTime At(std::chrono::nanoseconds time) {
+  return MonotonicTime(time);
+}
+
+template <typename Event>
+std::size_t Count(const RecordRing& ring) {
+  std::size_t count = 0;
+  ring.ForEach([&](const FlightRecord& record) { count += As<Event>(record) ? 1 : 0; });
+  return count;
+}
+
+TEST(FlightRecorder, TakesNoMemoryAfterItWasMade) {
+  const auto recorder = std::make_unique<FlightRecorder>(1024);
+  const std::string id(1000, 'i');
+  const int before = allocations.load();
+  for (int i = 0; i < 5000; ++i) {
+    recorder->Write(RequestArrived{.at = At(1ms),
+                                   .request = recorder->NextRequest(),
+                                   .model = recorder->names().NumberOf("a model with a name that is not short"),
+                                   .id = ClientId::Of(id)});
+    recorder->Write(RequestAdmission{.at = At(2ms), .request = 1});
+    recorder->Write(TrainerHeld{.at = At(3ms), .trainer = 1, .hold = 2});
+  }
+  EXPECT_EQ(allocations.load(), before);
+  EXPECT_EQ(recorder->requests().capacity(), 1024u);
+}
+
+TEST(FlightRecorder, RequestsDoNotPushOutWhatIsAboutTraining) {
+  const auto recorder = std::make_unique<FlightRecorder>(1024);
+  recorder->Write(TrainerBegan{.at = At(1ms), .trainer = 3, .threads = 2, .trainers = 1});
+  for (int i = 0; i < 100'000; ++i) recorder->Write(RequestJoined{.at = At(2ms), .request = 1, .batch = 1});
+  EXPECT_EQ(Count<TrainerBegan>(recorder->training()), 1u);
+  EXPECT_EQ(Count<RequestJoined>(recorder->requests()), 1024u);
+}
+
+TEST(FlightRecorder, ThatIsOffKeepsNothing) {
+  const auto recorder = std::make_unique<FlightRecorder>(0);
+  EXPECT_FALSE(recorder->on());
+  recorder->Write(RequestJoined{.at = At(2ms), .request = 1, .batch = 1});
+  recorder->Write(TrainerHeld{.at = At(3ms), .trainer = 1, .hold = 2});
+  EXPECT_EQ(recorder->requests().written() + recorder->training().written(), 0u);
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,178 @@
+#include "server/trace/trace_sources.h"
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <json/reader.h>
+#include <json/value.h>
+#include <json/writer.h>
+
+#include "colocation/training_notes.h"
+
+namespace tandem::trace {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::UnorderedElementsAre;
+
+MonotonicTime At(std::chrono::nanoseconds time) {
+  return MonotonicTime(1h + time);
+}
+
+class TraceTest : public ::testing::Test {
+ protected:
+  void Batch(std::uint64_t batch, std::uint16_t worker, std::chrono::nanoseconds from,
+             std::optional<std::chrono::nanoseconds> to) {
+    recorder_.Write(BatchBegan{.at = At(from),
+                               .batch = batch,
+                               .model = recorder_.names().NumberOf("m\"odel"),
+                               .version = 1,
+                               .elements = 2,
+                               .requests = 1,
+                               .worker = worker,
+                               .expected = 3ms});
+    if (to) recorder_.Write(BatchEnded{.at = At(*to), .batch = batch, .error = {}});
+  }
+  void Request(std::uint64_t number, std::chrono::nanoseconds from, std::uint64_t batch, std::chrono::nanoseconds run,
+               std::optional<std::chrono::nanoseconds> to) {
+    recorder_.Write(RequestArrived{.at = At(from),
+                                   .request = number,
+                                   .model = recorder_.names().NumberOf("m\"odel"),
+                                   .id = ClientId::Of("an id")});
+    if (batch != 0) recorder_.Write(RequestJoined{.at = At(run), .request = number, .batch = batch});
+    if (to) recorder_.Write(RequestAnswered{.at = At(*to), .request = number});
+  }
+
+  // The events of a whole trace, which is checked to be one.
+  std::vector<Json::Value> Events(std::chrono::nanoseconds from, std::chrono::nanoseconds to) {
+    const std::string text = WriteTrace(recorder_, {.from = At(from), .to = At(to)}, RecorderSources(recorder_));
+    Json::Value json;
+    std::string errors;
+    const std::unique_ptr<Json::CharReader> reader(Json::CharReaderBuilder().newCharReader());
+    EXPECT_TRUE(reader->parse(text.data(), text.data() + text.size(), &json, &errors)) << errors << text;
+    EXPECT_EQ(json["displayTimeUnit"], "ms");
+    about_ = json["otherData"];
+    std::vector<Json::Value> events(json["traceEvents"].begin(), json["traceEvents"].end());
+    Check(events, from, to);
+    return events;
+  }
+
+  static double Micros(std::chrono::nanoseconds time) {
+    return std::chrono::duration<double, std::micro>(At(time).time_since_epoch()).count();
+  }
+
+  void Check(const std::vector<Json::Value>& events, std::chrono::nanoseconds from, std::chrono::nanoseconds to) {
+    std::map<std::string, std::vector<std::string>> open;      // By id: what has begun.
+    std::map<std::pair<int, Json::Int64>, double> busy_until;  // Of each track.
+    std::set<std::pair<int, Json::Int64>> named;
+    for (const Json::Value& event : events) {
+      const std::string phase = event["ph"].asString();
+      ASSERT_TRUE(event["ts"].isNumeric() && event["pid"].isInt() && event["tid"].isIntegral()) << event;
+      const std::pair track(event["pid"].asInt(), event["tid"].asInt64());
+      if (phase == "M") {
+        if (event["name"] == "thread_name") named.insert(track);
+        continue;
+      }
+      EXPECT_GE(event["ts"].asDouble(), Micros(from));
+      EXPECT_LE(event["ts"].asDouble(), Micros(to));
+      if (phase == "X") {
+        ASSERT_TRUE(event["dur"].isNumeric()) << event;
+        EXPECT_GE(event["dur"].asDouble(), 0);
+        EXPECT_LE(event["ts"].asDouble() + event["dur"].asDouble(), Micros(to) + 0.001);
+        EXPECT_GE(event["ts"].asDouble() + 0.001, busy_until[track]) << "slices of one track overlap: " << event;
+        busy_until[track] = event["ts"].asDouble() + event["dur"].asDouble();
+        EXPECT_TRUE(named.contains(track)) << event;
+      } else if (phase == "b") {
+        open[event["id"].asString()].push_back(event["name"].asString());
+      } else if (phase == "e") {
+        auto& begun = open[event["id"].asString()];
+        ASSERT_FALSE(begun.empty()) << event;
+        EXPECT_EQ(begun.back(), event["name"].asString());
+        begun.pop_back();
+      } else {
+        ADD_FAILURE() << event;
+      }
+    }
+    for (const auto& [id, begun] : open) EXPECT_TRUE(begun.empty()) << id << " does not end";
+  }
+
+  static std::vector<std::string> Names(const std::vector<Json::Value>& events, const char* phase, int group) {
+    std::vector<std::string> names;
+    for (const Json::Value& event : events) {
+      if (event["ph"] == phase && event["pid"].asInt() == group) names.push_back(event["name"].asString());
+    }
+    return names;
+  }
+
+  FlightRecorder recorder_{1024};
+  Json::Value about_;
+};
+
+TEST_F(TraceTest, OfNothingIsStillATrace) {
+  const auto events = Events(0s, 5s);
+  EXPECT_TRUE(Names(events, "X", kWorkerTracks).empty());
+  EXPECT_EQ(about_["asked_seconds"], "5.000");
+  EXPECT_EQ(about_["covered_seconds"], "5.000");
+}
+
+TEST_F(TraceTest, ShowsRequestsTheirRunsAndTraining) {
+  const TrainingNotes notes(&recorder_);
+  notes.Began(At(1ms), 0, 2, 1);
+  notes.Decided(At(3ms), HoldReason::kQuota, {}, {.requests = 1, .trainers = 1, .quotas = {}});
+  notes.Held(At(3ms), 0, HoldReason::kQuota);
+  Batch(1, 0, 2ms, 9ms);
+  Request(1, 1ms, 1, 2ms, 10ms);
+  Request(2, 3ms, 0, 0ms, 4ms);  // Refused.
+  const auto events = Events(0ms, 20ms);
+  EXPECT_THAT(Names(events, "b", kRequestTracks), UnorderedElementsAre("m\"odel", "waits", "runs", "m\"odel", "waits"));
+  EXPECT_THAT(Names(events, "X", kWorkerTracks), UnorderedElementsAre("m\"odel x2"));
+  EXPECT_THAT(Names(events, "X", kTrainingTracks), UnorderedElementsAre("runs", "held: quota", "runs", "held: quota"));
+}
+
+TEST_F(TraceTest, CutsWhatReachesBeyondTheWindow) {
+  Batch(1, 0, 0ms, 50ms);
+  Batch(2, 0, 50ms, std::nullopt);  // It still runs.
+  Batch(3, 1, 1ms, 5ms);            // Before the window.
+  Request(1, 0ms, 1, 1ms, 60ms);
+  Request(2, 30ms, 0, 0ms, std::nullopt);
+  Request(3, 1ms, 3, 2ms, 6ms);
+  const auto events = Events(20ms, 55ms);
+  EXPECT_EQ(Names(events, "X", kWorkerTracks).size(), 2u);
+  // The first waited before the window, and runs in it; the second still waits.
+  EXPECT_THAT(Names(events, "b", kRequestTracks), UnorderedElementsAre("m\"odel", "runs", "m\"odel", "waits"));
+}
+
+TEST_F(TraceTest, RunsOfSeveralFrontEndsDoNotOverlap) {
+  Batch(1, kFrontEnd, 0ms, 5ms);
+  Batch(2, kFrontEnd, 1ms, 4ms);
+  Batch(3, kFrontEnd, 6ms, 7ms);
+  EXPECT_EQ(Names(Events(0ms, 10ms), "X", kWorkerTracks).size(), 3u);
+}
+
+TEST_F(TraceTest, SaysHowMuchOfTheTimeIsKnown) {
+  for (int i = 0; i < 3000; ++i) Request(static_cast<std::uint64_t>(i + 1), i * 1ms, 0, 0ms, i * 1ms + 500us);
+  const auto events = Events(0s, 3s);
+  EXPECT_EQ(about_["asked_seconds"], "3.000");
+  EXPECT_LT(std::stod(about_["covered_seconds"].asString()), 0.6);
+  EXPECT_GT(std::stod(about_["covered_seconds"].asString()), 0.5);
+  EXPECT_EQ(Names(events, "b", kRequestTracks).size(), 2u * 512);
+}
+
+TEST_F(TraceTest, OtherSourcesAddTracksOfTheirOwn) {
+  auto sources = RecorderSources(recorder_);
+  sources.emplace_back([](TraceWriter& out) {
+    out.NameTrack({.group = kTrainingTracks, .line = 7}, "operators");
+    out.Slice({.group = kTrainingTracks, .line = 7}, "Conv", At(1ms), At(2ms), {{"class", "\"heavy\""}});
+  });
+  const std::string text = WriteTrace(recorder_, {.from = At(0ms), .to = At(5ms)}, sources);
+  EXPECT_THAT(text, ::testing::HasSubstr(R"("name":"Conv","ph":"X")"));
+  EXPECT_THAT(text, ::testing::HasSubstr(R"("args":{"class":"heavy"})"));
+}
+
+}  // namespace
+}  // namespace tandem::trace
