@@ -62,7 +62,7 @@ TEST(TrainingNotes, OfAnArbiterTellWhomItHeldAndWhy) {
     return All<TrainingDecision>(recorder);
   };
   {
-    const auto lease = arbiter.Admit(child.pidfd(), 3);
+    const auto lease = arbiter.Admit({.pidfd = child.pidfd(), .threads = 3});
     arbiter.RequestBegan();
     ASSERT_EQ(decisions(1).size(), 1u);
     arbiter.RequestBegan();
