@@ -43,6 +43,7 @@ int Run(int argc, char** argv) {
   AddInferCommand(app, exit_code);
   AddLoadgenCommand(app, exit_code);
   AddTrainCommand(app, exit_code);
+  AddSimulateCommand(app, exit_code);
   AddDoctorCommand(app, exit_code);
   AddVersionCommand(app, exit_code);
   try {

@@ -29,6 +29,7 @@ void AddModelsCommand(CLI::App& app, int& exit_code);
 void AddInferCommand(CLI::App& app, int& exit_code);
 void AddLoadgenCommand(CLI::App& app, int& exit_code);
 void AddTrainCommand(CLI::App& app, int& exit_code);
+void AddSimulateCommand(CLI::App& app, int& exit_code);
 void AddDoctorCommand(CLI::App& app, int& exit_code);
 void AddVersionCommand(CLI::App& app, int& exit_code);
 

@@ -13,7 +13,7 @@ import models
 from tandem_server import BINARY, PATIENCE, SharedServerTest, tandem, until
 
 COMMANDS = [(), ("serve", ), ("demo", ), ("models", ), ("models", "list"), ("models", "show"), ("models", "load"),
-            ("models", "unload"), ("infer", ), ("loadgen", ), ("loadgen", "compare"), ("loadgen", "convert"), ("doctor", ), ("version", ),
+            ("models", "unload"), ("infer", ), ("loadgen", ), ("loadgen", "compare"), ("loadgen", "convert"), ("simulate", ), ("doctor", ), ("version", ),
             ("train", ),
             *(("train", name)
               for name in ("submit", "list", "show", "pause", "resume", "cancel", "publish", "rollback", "delete", "logs",

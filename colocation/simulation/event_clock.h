@@ -1,0 +1,28 @@
+#pragma once
+
+#include <chrono>
+
+#include "api/base/clock.h"
+
+namespace tandem::simulation {
+
+// Nanoseconds since a simulation began; whole numbers, so that events that fall together do.
+using Time = std::int64_t;
+inline constexpr Time kNever = INT64_MAX;
+
+// The time of a simulation for parts that know only clocks. Used by one thread.
+class EventClock final : public Clock {
+ public:
+  // A time that was never set is not taken for one of the simulation.
+  [[nodiscard]] static MonotonicTime At(Time time) {
+    return MonotonicTime(std::chrono::hours(1) + std::chrono::nanoseconds(time));
+  }
+  [[nodiscard]] MonotonicTime Now() const override { return At(now_); }
+  [[nodiscard]] WallTime WallNow() const override { return WallTime(Now().time_since_epoch()); }
+  void Set(Time now) { now_ = now; }
+
+ private:
+  Time now_ = 0;
+};
+
+}  // namespace tandem::simulation
