@@ -34,42 +34,68 @@ double CpuDevice::Admit(std::span<Stream> trainers, Permits permits) {
   return wanted;
 }
 
-double CpuDevice::ThreadShare(double run_threads, double trainer_threads) const {
-  const double weight = trainer_class_ == TrainerClass::kNice ? kNiceWeight : kWeight;
-  return std::min(1.0, cores_ * kWeight / (run_threads * kWeight + trainer_threads * weight));
+CpuDevice::Phase CpuDevice::PhaseOf(double run_threads, double training) const {
+  Phase phase{.free_cores = std::max(0.0, cores_ - run_threads)};
+  if (run_threads + training <= cores_) return phase;
+  // Threads of each kind that share the fullest cores.
+  const double runs = std::max(1.0, run_threads / cores_);
+  const double trainers = std::max(1.0, training / cores_);
+  if (run_threads <= 0) {
+    phase.training = phase.lockstep = 1 / trainers;
+    return phase;
+  }
+  const double weight = trainer_class_ == TrainerClass::kIdle   ? 0
+                        : trainer_class_ == TrainerClass::kNice ? kNiceWeight
+                                                                : kWeight;
+  const double all = runs * kWeight + trainers * weight;
+  phase.runs = training > 0 ? kWeight / all : 1 / runs;
+  phase.lockstep = weight / all;
+  phase.training = Part(cores_ - run_threads * phase.runs, training);
+  return phase;
 }
 
-double CpuDevice::Share(double runs, double training) const {
-  if (trainer_class_ == TrainerClass::kIdle || runs + training <= cores_) return 1;
-  const double fewer = std::floor(runs);
-  const double wide = runs - fewer;
-  // With fewer than one thread the rest of the time is spent waiting for something else.
-  const double narrow_time = fewer > 0 ? 1 / ThreadShare(fewer, training) : 1;
-  return 1 / (wide / ThreadShare(fewer + 1, training) + (1 - wide) * narrow_time);
+CpuDevice::Phases CpuDevice::PhasesOf(double serving, double training) const {
+  const double fewer = std::floor(serving);
+  const double part = serving - fewer;
+  Phases phases{.more = PhaseOf(fewer + 1, training), .fewer = PhaseOf(fewer, training)};
+  const double more_time = part / phases.more.runs;
+  const double fewer_time = (1 - part) / phases.fewer.runs;
+  phases.more.time = more_time / (more_time + fewer_time);
+  phases.fewer.time = 1 - phases.more.time;
+  phases.runs = 1 / (more_time + fewer_time);
+  return phases;
+}
+
+CpuDevice::Phases CpuDevice::Apart(double serving, double training) const {
+  Phases phases{.runs = Part(*serving_cores_, serving)};
+  phases.fewer.training = phases.fewer.lockstep = Part(cores_ - *serving_cores_, training);
+  phases.more.time = 0;
+  return phases;
 }
 
 void CpuDevice::Share(std::span<Stream> runs, std::span<Stream> trainers, Permits permits) const {
   const double training = Admit(trainers, permits);
-  const bool together = training > 0 && !serving_cores_;
-  const double speed = together ? speed_beside_training_ : 1;
+  const double speed = training > 0 && !serving_cores_ ? speed_beside_training_ : 1;
   double serving = 0;
   for (Stream& run : runs) {
     if (!run.busy()) continue;
     run.begun = true;
     serving += speed * run.step().width;
   }
-  double part = Part(serving_cores_ ? *serving_cores_ : cores_, serving);
-  if (together && serving > 0) part = std::min(part, Share(serving, training));
-  const double rest = cores_ - (serving_cores_ ? *serving_cores_ : part * serving);
-  const double training_part = Part(rest, training);
+  const Phases phases = serving_cores_ ? Apart(serving, training) : PhasesOf(serving, training);
   for (Stream& run : runs) {
-    run.rate = run.busy() && !permits.stalled ? part * speed : 0;
+    run.rate = run.busy() && !permits.stalled ? phases.runs * speed : 0;
     run.use = run.busy() ? run.rate * run.step().width : 0;
   }
   for (Stream& trainer : trainers) {
-    const bool goes = !trainer.blocked && !permits.stalled;
-    // Who waits for something else needs no core for that.
-    trainer.rate = !goes ? 0 : trainer.step().width > 0 ? training_part : 1;
+    trainer.rate = trainer.use = 0;
+    if (trainer.blocked || permits.stalled) continue;
+    const double threads = std::ceil(trainer.step().width);
+    for (const Phase& phase : {phases.more, phases.fewer}) {
+      const bool waits = trainer.lockstep && threads > phase.free_cores;
+      // Who waits for something else needs no core for that.
+      trainer.rate += phase.time * (threads == 0 ? 1 : waits ? phase.lockstep : phase.training);
+    }
     trainer.use = trainer.rate * trainer.step().width;
   }
 }

@@ -40,6 +40,7 @@ struct Model {
   std::vector<Step> steps;               // Of a run of one request; on a CPU there is one, with all cores.
   double speedup = 1;                    // CPU only: so many times as fast as with one thread.
   double spread = 0;                     // Of the logarithm of a run's time; the times of steps are medians.
+  std::chrono::nanoseconds front{0};     // CPU only: CPU time of the front end for a request, beside its run.
   std::chrono::nanoseconds overhead{0};  // From a client to the queue and from the run to the client.
 };
 
@@ -47,6 +48,7 @@ struct Trainer {
   std::string name;
   std::vector<Step> steps;  // Of one iteration, with all cores.
   double speedup = 1;       // CPU only, as of a model.
+  bool lockstep = true;     // CPU only: threads of an operator wait for one another.
 };
 
 // All that a simulation depends on but for the policy. Constant while it runs.

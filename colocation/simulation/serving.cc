@@ -33,6 +33,7 @@ Serving::Line::Line(const Scenario& scenario, std::size_t index, int threads)
       arrivals(scenario.seed, 2 * index),
       times(scenario.seed, 2 * index + 1),
       tally(scenario.warmup.count(), model->rate * Seconds(scenario.duration)) {
+  if (model->front.count() > 0) steps[0].width += Seconds(model->front) / Seconds(steps[0].time);
   batching.max_batch_size = model->max_batch;
   batching.dynamic = model->max_batch > 1;
   // As the server's first run of a model that it loads.

@@ -19,6 +19,7 @@ struct Stream {
   double left = 0;          // Of the step, in nanoseconds at full speed.
   std::uint64_t order = 0;  // Steps that become ready later have a larger one.
   bool begun = false;       // The step has.
+  bool lockstep = false;    // Of a trainer: its threads wait for one another.
 
   // Set by the device.
   double rate = 0;       // Of full speed.

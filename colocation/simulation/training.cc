@@ -35,6 +35,7 @@ Training::Training(const Scenario& scenario, int threads, bool gated)
       plan.whole += static_cast<double>(step.time.count());
     }
     streams_[i].Load(plan.steps, 1, i);
+    streams_[i].lockstep = trainer.lockstep;
   }
 }
 

@@ -156,6 +156,9 @@ Model ReadModel(const Reader& reader, const Json::Value& json, const std::string
     fields.Number("service_ms", ms, kMinMs, kMaxMs);
     Require(fields, json, "service_ms", "what a run of one request takes alone");
     fields.Number("cores", run.width, {.least = 0, .most = reader.width, .above = true});
+    double front_ms = 0;
+    fields.Number("front_ms", front_ms, 0, ms);
+    model.front = FromMs(front_ms);
     run.time = FromMs(ms);
     model.steps = {run};
     model.speedup = ReadSpeedup(fields, model.steps);
@@ -169,7 +172,10 @@ Trainer ReadTrainer(const Reader& reader, const Json::Value& json, const std::st
   JsonFields fields(json, pointer, reader.mistakes);
   ReadName(fields, json, trainer.name);
   trainer.steps = ReadOps(reader, fields, reader.kind == DeviceKind::kGpu ? "kernels" : "ops");
-  if (reader.kind == DeviceKind::kCpu) trainer.speedup = ReadSpeedup(fields, trainer.steps);
+  if (reader.kind == DeviceKind::kCpu) {
+    trainer.speedup = ReadSpeedup(fields, trainer.steps);
+    fields.Flag("lockstep", trainer.lockstep);
+  }
   fields.Finish();
   return trainer;
 }
@@ -235,14 +241,14 @@ void CheckAmount(const Scenario& scenario, int rounds, Mistakes& mistakes) {
   }
 }
 
-void Change(Scenario& scenario, const SimulationChanges& changes) {
+void Change(Scenario& scenario, int rounds, const SimulationChanges& changes) {
   double rate = 0;
   for (const Model& model : scenario.models) rate += model.rate;
   const auto set = [&](double seconds) {
     scenario.duration = nanoseconds(std::llround(std::clamp(seconds, 1e-3, kMaxSeconds) * 1e9));
   };
   if (changes.seconds) set(*changes.seconds);
-  if (changes.requests && rate > 0) set(*changes.requests / rate);
+  if (changes.requests && rate > 0) set(*changes.requests / rate / rounds);
   if (changes.seed) scenario.seed = *changes.seed;
 }
 
@@ -272,7 +278,7 @@ void ReadScenario(JsonFields& fields, const SimulationChanges& changes, Mistakes
   if (scenario.models.empty() && scenario.trainers.empty() && mistakes.empty()) {
     fields.Missing("models", "without requests and training there is nothing to simulate");
   }
-  Change(scenario, changes);
+  Change(scenario, simulated.rounds, changes);
   if (mistakes.empty()) CheckAmount(scenario, simulated.rounds, mistakes);
 }
 

@@ -27,7 +27,7 @@ struct SimulationFile {
 // What the command line says in place of the file.
 struct SimulationChanges {
   std::optional<double> seconds;
-  std::optional<double> requests;  // About so many, over all models, in place of seconds.
+  std::optional<double> requests;  // About so many, over all models and rounds, in place of seconds.
   std::optional<std::uint64_t> seed;
 };
 

@@ -21,7 +21,7 @@ class Simulate(unittest.TestCase):
         files = sorted(EXAMPLES.glob("*.json"))
         self.assertGreaterEqual(len(files), 2)
         for file in files:
-            figures = json.loads(self.run_command(file, "--seconds", 30, "--json", "-"))
+            figures = json.loads(self.run_command(file, "--seconds", 3, "--json", "-"))
             for case in figures["cases"]:
                 self.assertEqual({entry["policy"] for entry in case["policies"]}, POLICIES, file)
 

@@ -41,6 +41,17 @@ TEST(CpuDevice, TheIdleClassGetsWhatRequestsLeave) {
   EXPECT_EQ(m.trainers[0].use, 0.5);
 }
 
+TEST(CpuDevice, ThreadsInLockstepWaitForTheOneThatIsInTheWay) {
+  Machinery m({1}, {Wide(2), Wide(1)});
+  m.trainers[0].lockstep = true;
+  m.trainers[1].lockstep = true;
+  CpuDevice({.width = 4}, IdlePolicy()).Share(m.runs, m.trainers, {});
+  EXPECT_EQ(m.trainers[0].rate, 1) << "there is room for all";
+  CpuDevice({.width = 2}, IdlePolicy()).Share(m.runs, m.trainers, {});
+  EXPECT_EQ(m.trainers[0].rate, 0);
+  EXPECT_NEAR(m.trainers[1].rate, 1.0 / 3, 1e-9) << "its one thread shares the core that is left";
+}
+
 TEST(CpuDevice, EqualsHalveTheCores) {
   Machinery m({2}, {Wide(2)});
   CpuDevice({.width = 2}, NonePolicy()).Share(m.runs, m.trainers, {});

@@ -56,7 +56,7 @@ Scenario AnyScenario(DeviceKind kind) {
         {.name = std::to_string(i), .steps = Steps(*rc::gen::inRange(1, 6), scenario.machine.width)});
   }
   scenario.warmup = Between(0ms, 1s);
-  scenario.duration = Between(100ms, 3s);
+  scenario.duration = Between(1s, 10s);
   scenario.seed = *rc::gen::arbitrary<std::uint64_t>();
   scenario.admission = *rc::gen::arbitrary<bool>() ? "deadline" : "queue";
   return scenario;

@@ -72,14 +72,23 @@ TEST(Simulation, TrainingAloneIterates) {
   EXPECT_NEAR(TrainingAlone(TwoCores()), 100, 0.01);
 }
 
-TEST(Simulation, TheIdleClassCostsRequestsNothingAndLeavesTrainingTheRest) {
+TEST(Simulation, TheIdleClassCostsRequestsNothing) {
   const Scenario scenario = TwoCores();
   const auto alone = Alone(scenario);
   const auto beside = Under("idle", scenario);
   ExpectSame(beside.models[0].max, alone.models[0].max);
   ExpectSame(beside.models[0].p99, alone.models[0].p99);
   EXPECT_NEAR(alone.used_by_requests / 400, 0.225 * std::exp(0.02), 0.005);
-  EXPECT_GT(beside.trainers[0].iterations_per_second, 0.75 * TrainingAlone(scenario));
+}
+
+// Two threads of an operator wait for the one whose core a request has; single ones take what is left.
+TEST(Simulation, TrainingInLockstepCannotUsePartsOfTheMachine) {
+  Scenario scenario = TwoCores();
+  scenario.trainers[0].steps = {{.time = 10ms, .width = 2}};
+  const double busy = 0.3 * std::exp(0.02);
+  EXPECT_NEAR(Under("idle", scenario).trainers[0].iterations_per_second, 100 * (1 - busy), 2);
+  scenario.trainers[0].lockstep = false;
+  EXPECT_NEAR(Under("idle", scenario).trainers[0].iterations_per_second, 100 * (1 - 0.75 * busy), 2);
 }
 
 TEST(Simulation, EqualsSlowRequestsDown) {
@@ -137,6 +146,14 @@ TEST(Simulation, TheQuotaIsWhatTheIdleClassDoesNotKnow) {
   EXPECT_GT(Held(tandem, HoldReason::kQuota), 0.2);
   const double left = TrainingAlone(scenario) * (1 - alone.used_by_requests / Seconds(alone.time));
   EXPECT_GT(tandem.trainers[0].iterations_per_second, 0.6 * left);
+}
+
+TEST(Simulation, WhatTheFrontEndUsesCounts) {
+  Scenario scenario = TwoCores();
+  const double without = Alone(scenario).used_by_requests;
+  scenario.models[0].front = 1ms;
+  const auto with = Alone(scenario);
+  EXPECT_NEAR(with.used_by_requests - without, 200 * 0.03, 0.3) << "30 ms a second";
 }
 
 TEST(Simulation, AQuotaThatCannotBindIsNone) {

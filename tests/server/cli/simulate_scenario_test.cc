@@ -33,7 +33,7 @@ TEST(SimulateScenario, EveryFieldArrives) {
     "device": {"kind": "cpu", "cores": 4, "workers": 2, "heavy_share": 0.25, "speed_beside_training": 1.2,
                "quota_cores": 1.5, "period_ms": 50},
     "models": [{"name": "m", "rate": 3.5, "arrivals": "constant", "slo_ms": 40, "overhead_ms": 0.5, "max_batch": 8,
-                "batch_growth": 0.3, "spread": 0.1, "service_ms": 5, "cores": 2.5, "speedup": 2}],
+                "batch_growth": 0.3, "spread": 0.1, "service_ms": 5, "cores": 2.5, "speedup": 2, "front_ms": 0.25}],
     "trainers": [{"name": "t", "speedup": 1.5,
                   "ops": [{"name": "a", "time_ms": 2, "cores": 2, "repeat": 3},
                           {"time_ms": 1, "cores": 0.5}, {"time_ms": 1, "cores": 4, "heavy": false}]}]})");
@@ -60,6 +60,7 @@ TEST(SimulateScenario, EveryFieldArrives) {
   EXPECT_EQ(model.growth, 0.3);
   EXPECT_EQ(model.spread, 0.1);
   EXPECT_EQ(model.speedup, 2);
+  EXPECT_EQ(model.front, 250us);
   EXPECT_EQ(model.steps[0].time, 5ms);
   EXPECT_EQ(model.steps[0].width, 2.5);
   const simulation::Trainer& trainer = scenario.trainers[0];
@@ -97,8 +98,8 @@ TEST(SimulateScenario, TheCommandLineComesBeforeTheFile) {
   ASSERT_TRUE(by_seconds);
   EXPECT_EQ(by_seconds->cases[0].scenario.duration, 3s);
   EXPECT_EQ(by_seconds->cases[0].scenario.seed, 9);
-  const auto by_requests = ParseSimulation(Cpu("", "", ""), {.requests = 1000});
-  EXPECT_EQ(by_requests->cases[0].scenario.duration, 100s);
+  const auto by_requests = ParseSimulation(Cpu("", "", "", R"(, "rounds": 4)"), {.requests = 1000});
+  EXPECT_EQ(by_requests->cases[0].scenario.duration, 25s) << "10 a second, in four rounds";
 }
 
 TEST(SimulateScenario, WhatIsWrongIsNamedWithItsValue) {
