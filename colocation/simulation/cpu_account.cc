@@ -1,6 +1,7 @@
 #include "colocation/simulation/cpu_account.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 namespace tandem::simulation {

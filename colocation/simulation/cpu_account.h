@@ -1,6 +1,7 @@
 #pragma once
 
-#include <cmath>
+#include <algorithm>
+#include <cstdint>
 #include <memory>
 
 #include "colocation/simulation/event_clock.h"
@@ -18,8 +19,7 @@ class CpuAccount {
   [[nodiscard]] bool dry() const { return left_ < 1; }
   // When a period begins, or what is left is used up at this rate.
   [[nodiscard]] Time NextEvent(Time now, double cores) const {
-    if (dry() || cores <= 0) return refill_;
-    return std::min(refill_, now + std::max<Time>(1, static_cast<Time>(std::ceil(left_ / cores))));
+    return dry() ? refill_ : std::min(refill_, UsedUpAt(now, left_, cores));
   }
   // So much was used since the last call.
   void Use(double time);

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <cstdint>
 
 #include "api/base/clock.h"
 
@@ -9,6 +12,13 @@ namespace tandem::simulation {
 // Nanoseconds since a simulation began; whole numbers, so that events that fall together do.
 using Time = std::int64_t;
 inline constexpr Time kNever = INT64_MAX;
+
+// When so much is used up that began to be at this rate; kNever when that is beyond all simulations.
+[[nodiscard]] inline Time UsedUpAt(Time now, double amount, double rate) {
+  constexpr double kLongest = 1e17;
+  if (rate <= 0 || amount >= rate * kLongest) return kNever;
+  return now + std::max<Time>(1, static_cast<Time>(std::ceil(amount / rate)));
+}
 
 // The time of a simulation for parts that know only clocks. Used by one thread.
 class EventClock final : public Clock {

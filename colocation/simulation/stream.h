@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -29,10 +28,7 @@ struct Stream {
   [[nodiscard]] bool busy() const { return !steps.empty(); }
   [[nodiscard]] const Step& step() const { return steps[at]; }
   [[nodiscard]] bool StepDone() const { return begun && left < 1; }
-  [[nodiscard]] Time StepEnds(Time now) const {
-    if (rate <= 0) return kNever;
-    return now + std::max<Time>(1, static_cast<Time>(std::ceil(left / rate)));
-  }
+  [[nodiscard]] Time StepEnds(Time now) const { return UsedUpAt(now, left, rate); }
 
   void Load(std::span<const Step> todo, double scaled, std::uint64_t ready) {
     steps = todo;

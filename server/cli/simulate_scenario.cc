@@ -49,7 +49,7 @@ nanoseconds FromMs(double ms) {
 }
 
 // What the readers of a scenario share.
-struct Reader {
+struct DeviceFacts {
   Mistakes& mistakes;
   DeviceKind kind = DeviceKind::kCpu;
   double width = 1;        // Of the device.
@@ -95,18 +95,18 @@ void Require(JsonFields& fields, const Json::Value& json, const char* name, cons
 }
 
 // One operator or kernel, as often as it is repeated.
-void ReadOp(const Reader& reader, const Json::Value& json, const std::string& pointer, std::vector<Step>& steps) {
-  JsonFields fields(json, pointer, reader.mistakes);
+void ReadOp(const DeviceFacts& device, const Json::Value& json, const std::string& pointer, std::vector<Step>& steps) {
+  JsonFields fields(json, pointer, device.mistakes);
   std::string name;
   double ms = 1;
   int repeat = 1;
-  Step step{.width = reader.width};
+  Step step{.width = device.width};
   fields.Text("name", name);
   fields.Number("time_ms", ms, kMinMs, kMaxMs);
   Require(fields, json, "time_ms", "what it takes alone");
-  fields.Number(reader.width_name(), step.width, 0, reader.width);
+  fields.Number(device.width_name(), step.width, 0, device.width);
   fields.Whole("repeat", repeat, 1, kMaxRepeat);
-  step.heavy = step.width >= reader.heavy_share * reader.width;
+  step.heavy = step.width > 0 && step.width >= device.heavy_share * device.width;
   fields.Flag("heavy", step.heavy);
   fields.Finish();
   step.time = FromMs(ms);
@@ -116,9 +116,9 @@ void ReadOp(const Reader& reader, const Json::Value& json, const std::string& po
   steps.insert(steps.end(), static_cast<std::size_t>(repeat), step);
 }
 
-std::vector<Step> ReadOps(const Reader& reader, JsonFields& fields, const char* name) {
+std::vector<Step> ReadOps(const DeviceFacts& device, JsonFields& fields, const char* name) {
   std::vector<Step> steps;
-  for (const auto& [json, pointer] : ReadList(fields, name, 1, kMaxOps)) ReadOp(reader, *json, pointer, steps);
+  for (const auto& [json, pointer] : ReadList(fields, name, 1, kMaxOps)) ReadOp(device, *json, pointer, steps);
   return steps;
 }
 
@@ -131,9 +131,9 @@ double ReadSpeedup(JsonFields& fields, const std::vector<Step>& steps) {
   return speedup;
 }
 
-Model ReadModel(const Reader& reader, const Json::Value& json, const std::string& pointer) {
+Model ReadModel(const DeviceFacts& device, const Json::Value& json, const std::string& pointer) {
   Model model;
-  JsonFields fields(json, pointer, reader.mistakes);
+  JsonFields fields(json, pointer, device.mistakes);
   ReadName(fields, json, model.name);
   fields.Number("rate", model.rate, kMinRate, kMaxRate);
   Require(fields, json, "rate", "requests per second");
@@ -148,14 +148,14 @@ Model ReadModel(const Reader& reader, const Json::Value& json, const std::string
   fields.Number("spread", model.spread, 0, 2);
   if (slo_ms) model.slo = FromMs(*slo_ms);
   model.overhead = FromMs(overhead_ms);
-  if (reader.kind == DeviceKind::kGpu) {
-    model.steps = ReadOps(reader, fields, "kernels");
+  if (device.kind == DeviceKind::kGpu) {
+    model.steps = ReadOps(device, fields, "kernels");
   } else {
     double ms = 1;
-    Step run{.width = reader.width};
+    Step run{.width = device.width};
     fields.Number("service_ms", ms, kMinMs, kMaxMs);
     Require(fields, json, "service_ms", "what a run of one request takes alone");
-    fields.Number("cores", run.width, {.least = 0, .most = reader.width, .above = true});
+    fields.Number("cores", run.width, {.least = 0, .most = device.width, .above = true});
     double front_ms = 0;
     fields.Number("front_ms", front_ms, 0, ms);
     model.front = FromMs(front_ms);
@@ -167,12 +167,12 @@ Model ReadModel(const Reader& reader, const Json::Value& json, const std::string
   return model;
 }
 
-Trainer ReadTrainer(const Reader& reader, const Json::Value& json, const std::string& pointer) {
+Trainer ReadTrainer(const DeviceFacts& device, const Json::Value& json, const std::string& pointer) {
   Trainer trainer;
-  JsonFields fields(json, pointer, reader.mistakes);
+  JsonFields fields(json, pointer, device.mistakes);
   ReadName(fields, json, trainer.name);
-  trainer.steps = ReadOps(reader, fields, reader.kind == DeviceKind::kGpu ? "kernels" : "ops");
-  if (reader.kind == DeviceKind::kCpu) {
+  trainer.steps = ReadOps(device, fields, device.kind == DeviceKind::kGpu ? "kernels" : "ops");
+  if (device.kind == DeviceKind::kCpu) {
     trainer.speedup = ReadSpeedup(fields, trainer.steps);
     fields.Flag("lockstep", trainer.lockstep);
   }
@@ -180,14 +180,14 @@ Trainer ReadTrainer(const Reader& reader, const Json::Value& json, const std::st
   return trainer;
 }
 
-void ReadDevice(JsonFields& outer, Scenario& scenario, Reader& reader) {
+void ReadDevice(JsonFields& outer, Scenario& scenario, DeviceFacts& device) {
   const Json::Value* const json = outer.Object("device");
   if (json == nullptr) {
     if (outer.Find("device") == nullptr) outer.Missing("device", "what requests and training run on");
     return;
   }
   simulation::Machine& machine = scenario.machine;
-  JsonFields fields(*json, "/device", reader.mistakes);
+  JsonFields fields(*json, "/device", device.mistakes);
   constexpr std::pair<std::string_view, DeviceKind> kKinds[] = {{"cpu", DeviceKind::kCpu}, {"gpu", DeviceKind::kGpu}};
   fields.Choice("kind", machine.kind, kKinds);
   Require(fields, *json, "kind", R"("cpu" or "gpu")");
@@ -195,8 +195,8 @@ void ReadDevice(JsonFields& outer, Scenario& scenario, Reader& reader) {
   fields.Whole(width, machine.width, 1, kMaxWidth);
   Require(fields, *json, width, "how wide it is");
   fields.Whole("workers", machine.workers, 1, kMaxWorkers);
-  reader.heavy_share = 0.5;
-  fields.Number("heavy_share", reader.heavy_share, 0, 1);
+  device.heavy_share = 0.5;
+  fields.Number("heavy_share", device.heavy_share, 0, 1);
   if (machine.kind == DeviceKind::kCpu) {
     fields.Number("speed_beside_training", machine.speed_beside_training, 0.1, 10);
     std::optional<double> quota;
@@ -207,8 +207,8 @@ void ReadDevice(JsonFields& outer, Scenario& scenario, Reader& reader) {
     if (quota) machine.limit = CpuLimit{.quota = FromMs(*quota * period_ms), .period = period};
   }
   fields.Finish();
-  reader.kind = machine.kind;
-  reader.width = machine.width;
+  device.kind = machine.kind;
+  device.width = machine.width;
 }
 
 template <typename Item>
@@ -254,7 +254,7 @@ void Change(Scenario& scenario, int rounds, const SimulationChanges& changes) {
 
 void ReadScenario(JsonFields& fields, const SimulationChanges& changes, Mistakes& mistakes, SimulatedCase& simulated) {
   Scenario& scenario = simulated.scenario;
-  Reader reader{.mistakes = mistakes};
+  DeviceFacts device{.mistakes = mistakes};
   double seconds = 60;
   double warmup = 1;
   fields.Number("seconds", seconds, 1e-3, kMaxSeconds);
@@ -266,12 +266,12 @@ void ReadScenario(JsonFields& fields, const SimulationChanges& changes, Mistakes
   const std::pair<std::string_view, std::string> kAdmissions[] = {{"deadline", "deadline"}, {"queue", "queue"}};
   fields.Choice("admission", scenario.admission, kAdmissions);
   fields.Whole("max_queue", scenario.max_queued, 1, 1'000'000);
-  ReadDevice(fields, scenario, reader);
+  ReadDevice(fields, scenario, device);
   for (const auto& [json, pointer] : ReadList(fields, "models", 0, kMaxModels)) {
-    scenario.models.push_back(ReadModel(reader, *json, pointer));
+    scenario.models.push_back(ReadModel(device, *json, pointer));
   }
   for (const auto& [json, pointer] : ReadList(fields, "trainers", 0, kMaxTrainers)) {
-    scenario.trainers.push_back(ReadTrainer(reader, *json, pointer));
+    scenario.trainers.push_back(ReadTrainer(device, *json, pointer));
   }
   CheckNames(scenario.models, "/models", mistakes);
   CheckNames(scenario.trainers, "/trainers", mistakes);

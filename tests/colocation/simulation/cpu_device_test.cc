@@ -117,8 +117,8 @@ TEST(CpuDevice, NothingMovesWhenTheQuotaIsUsedUp) {
 }
 
 TEST(CpuDevice, NeverGivesMoreCoresThanThereAre) {
-  const auto holds =
-      rc::check("shares of a machine", [](std::vector<std::uint8_t> runs, std::vector<std::uint8_t> trainers) {
+  const auto holds = rc::check(
+      "shares of a machine", [](const std::vector<std::uint8_t>& runs, const std::vector<std::uint8_t>& trainers) {
         const int cores = 1 + *rc::gen::inRange(0, 8);
         std::vector<double> widths;
         std::vector<Step> steps;

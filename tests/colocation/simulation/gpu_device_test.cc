@@ -101,27 +101,27 @@ TEST(GpuDevice, WhoWaitsForSomethingElseNeedsNoRoom) {
 }
 
 TEST(GpuDevice, NeverOccupiesMoreSmsThanThereAre) {
-  const auto holds =
-      rc::check("kernels on a GPU", [](std::vector<std::uint8_t> runs, std::vector<std::uint8_t> trainers) {
-        std::vector<double> widths;
-        std::vector<Step> steps;
-        for (const int width : runs) widths.push_back(width % 81);
-        for (const int width : trainers) steps.push_back(Kernel(width % 81));
-        for (const std::string_view name : ColocationPolicyNames()) {
-          Machinery m(widths, steps);
-          GpuDevice(kGpu, **MakeColocationPolicy(name)).Share(m.runs, m.trainers, {});
-          double used = 0;
-          std::size_t going = 0;
-          for (const auto& streams : {m.runs, m.trainers}) {
-            for (const Stream& stream : streams) {
-              used += stream.use;
-              going += stream.rate > 0 ? 1 : 0;
-            }
-          }
-          RC_ASSERT(used <= 80);
-          RC_ASSERT(going > 0 || (runs.empty() && trainers.empty()));
-        }
-      });
+  const auto holds = rc::check("kernels on a GPU",
+                               [](const std::vector<std::uint8_t>& runs, const std::vector<std::uint8_t>& trainers) {
+                                 std::vector<double> widths;
+                                 std::vector<Step> steps;
+                                 for (const int width : runs) widths.push_back(width % 81);
+                                 for (const int width : trainers) steps.push_back(Kernel(width % 81));
+                                 for (const std::string_view name : ColocationPolicyNames()) {
+                                   Machinery m(widths, steps);
+                                   GpuDevice(kGpu, **MakeColocationPolicy(name)).Share(m.runs, m.trainers, {});
+                                   double used = 0;
+                                   std::size_t going = 0;
+                                   for (const auto& streams : {m.runs, m.trainers}) {
+                                     for (const Stream& stream : streams) {
+                                       used += stream.use;
+                                       going += stream.rate > 0 ? 1 : 0;
+                                     }
+                                   }
+                                   RC_ASSERT(used <= 80);
+                                   RC_ASSERT(going > 0 || (runs.empty() && trainers.empty()));
+                                 }
+                               });
   EXPECT_TRUE(holds);
 }
 
