@@ -12,6 +12,7 @@
 #include "server/cli/simulate_report.h"
 #include "server/cli/simulate_run.h"
 #include "server/cli/simulate_scenario.h"
+#include "server/lifecycle/number_range.h"
 
 namespace tandem::cli {
 namespace {
@@ -65,9 +66,9 @@ void AddSimulateCommand(CLI::App& app, int& exit_code) {
   command->add_option("--policies", o->policies, "Only these, with commas between them")->delimiter(',');
   command->add_option("--seed", o->changes.seed, "Another one than the file's")->check(CLI::NonNegativeNumber);
   auto* const seconds = command->add_option("--seconds", o->changes.seconds, "Of a round, in place of the file's")
-                            ->check(CLI::Range(1e-3, 1e7));
+                            ->check(Between(1e-3, 1e7));
   command->add_option("--requests", o->changes.requests, "About so many in all rounds of a case, in place of seconds")
-      ->check(CLI::Range(1.0, 2e7))
+      ->check(Between(1, 2e7))
       ->excludes(seconds);
   command->add_option("--json", o->json_file, "Write the figures to this file; - prints them in place of tables");
   command->footer(

@@ -44,7 +44,7 @@ class Simulate(unittest.TestCase):
             self.assertIn("p99 ms", text)
             self.assertEqual(json.loads(file.read_text())["scenario"], "herald")
             missing = pathlib.Path(folder) / "none" / "figures.json"
-            self.assertIn("--json", self.run_command(EXAMPLES / "herald.json", "--seconds", 20, "--json", missing, code=1))
+            self.assertIn("--json", self.run_command(EXAMPLES / "herald.json", "--seconds", 20, "--json", missing, code=2))
 
     def test_wrong_usage_exits_with_2(self):
         herald = EXAMPLES / "herald.json"
