@@ -45,6 +45,7 @@ int Run(int argc, char** argv) {
   AddTrainCommand(app, exit_code);
   AddProfileCommand(app, exit_code);
   AddTraceCommand(app, exit_code);
+  AddSimulateCommand(app, exit_code);
   AddDoctorCommand(app, exit_code);
   AddVersionCommand(app, exit_code);
   try {

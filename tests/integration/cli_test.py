@@ -13,8 +13,8 @@ import models
 from tandem_server import BINARY, PATIENCE, SharedServerTest, tandem, until
 
 COMMANDS = [(), ("serve", ), ("demo", ), ("models", ), ("models", "list"), ("models", "show"), ("models", "load"),
-            ("models", "unload"), ("infer", ), ("loadgen", ), ("loadgen", "compare"), ("loadgen", "convert"), ("doctor", ), ("version", ),
-            ("train", ), ("trace", ),
+            ("models", "unload"), ("infer", ), ("loadgen", ), ("loadgen", "compare"), ("loadgen", "convert"), ("simulate", ),
+            ("doctor", ), ("version", ), ("train", ), ("profile", ), ("trace", ),
             *(("train", name)
               for name in ("submit", "list", "show", "pause", "resume", "cancel", "publish", "rollback", "delete", "logs",
                            "events", "checkpoints", "metrics", "watch"))]
