@@ -216,6 +216,21 @@ bool DemoRun::CanTrain() {
 
 Status DemoRun::Unmanaged() {
   if (!options_.compare || !CanTrain()) return {};
+  // A process has one ONNX Runtime, and so one server at a time.
+  server_.reset();
+  TANDEM_TRY(OfferUnmanaged());
+  if (interruption_.raised()) return {};
+  TANDEM_ASSIGN(server_, Server::Start(serve_));
+  TANDEM_TRY(LoadModels(*server_, interruption_));
+  if (interruption_.raised()) return {};
+  const ServerPorts& ports = server_->ports();
+  std::printf("Serving again: REST on 127.0.0.1:%d, gRPC on 127.0.0.1:%d, metrics on 127.0.0.1:%d\n", ports.http,
+              ports.grpc, ports.metrics);
+  TANDEM_ASSIGN(load_, PlanLoad(models_, options_.load, ports.http));
+  return {};
+}
+
+Status DemoRun::OfferUnmanaged() {
   const auto server = UnmanagedServer::Start(serve_, (scratch_.path() / "unmanaged").string(),
                                              DigitsJob(kDataFile, kStepsWithoutEnd, false), interruption_);
   if (!server) {

@@ -67,6 +67,8 @@ class DemoRun {
   Status WithNewVersion();
   Result<int> Conclude();
 
+  // Load on a server that manages nothing, while the demo's own does not run.
+  Status OfferUnmanaged();
   // Sets `report` when load was sent.
   Status Offer(const Stage& stage, std::optional<loadgen::LoadReport>& report);
   // The lines of a stage that has nothing else to say.
