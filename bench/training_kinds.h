@@ -23,7 +23,8 @@ namespace tandem::bench {
                                                                            const std::vector<PeerSpec>& peers);
 
 // Kind "training_gate": "steps" steps with the server's gate before every operator, which also tells what each takes,
-// and as many without, in turn, in one process. Series: cost (of the steps without).
+// and as many without, in turn, in one process. Autograd's callback, which finds the node of each gradient, is in both.
+// Series: cost (of the steps without).
 [[nodiscard]] Result<std::unique_ptr<Measurement>> ParseTrainingGate(JsonFields& fields,
                                                                      const std::vector<PeerSpec>& peers);
 

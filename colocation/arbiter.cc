@@ -69,11 +69,8 @@ Arbiter::Arbiter(const Clock& clock, const ColocationPolicy& policy, CpuLimitMet
 }
 
 Arbiter::~Arbiter() {
-  {
-    const MutexLock lock(mu_);
-    stopping_ = true;
-  }
-  changed_.NotifyAll();
+  stopping_.store(true);
+  news_.Notify();
   if (thread_.joinable()) thread_.join();
 }
 
@@ -85,26 +82,18 @@ std::unique_ptr<TrainerLease> Arbiter::Admit(const ArbitratedTrainer& trainer) {
     trainers_[id] = {.id = id, .who = trainer};
     notes_.Began(clock_.Now(), id, trainer.threads, trainers_.size());
   }
-  Wake();
+  news_.Notify();
   return std::unique_ptr<TrainerLease>(new TrainerLease(*this, id));
-}
-
-void Arbiter::Wake() {
-  {
-    const MutexLock lock(mu_);
-    ++news_;
-  }
-  changed_.NotifyOne();
 }
 
 void Arbiter::RequestBegan() {
   if (pending_.fetch_add(1) != 0) return;
-  if (heeds_requests_.load()) Wake();
+  if (heeds_requests_.load()) news_.Notify();
 }
 
 void Arbiter::RequestEnded() {
   answered_.fetch_add(1, std::memory_order_relaxed);
-  if (pending_.fetch_sub(1, std::memory_order_acq_rel) == 1 && heeds_requests_.load()) Wake();
+  if (pending_.fetch_sub(1) == 1 && heeds_requests_.load()) news_.Notify();
 }
 
 ArbiterState Arbiter::State() const {
@@ -179,6 +168,12 @@ void Arbiter::ReadLedgers() {
   state_.demand = ledgers_.empty() ? std::nullopt : demand_.demand();
 }
 
+void Arbiter::LetOn(Trainer& trainer) {
+  trainer.exempt = true;
+  ApplyTo(trainer, std::nullopt);
+  SetPermit(trainer, Permit::kRun);
+}
+
 bool Arbiter::AnyGated() const {
   return std::ranges::any_of(trainers_, [](const auto& entry) { return !entry.second.gated.empty(); });
 }
@@ -187,21 +182,23 @@ void Arbiter::SetPermit(Trainer& trainer, Permit permit) {
   if (trainer.who.board != nullptr) trainer.who.board->Set(permit, clock_.Now());
 }
 
-void Arbiter::SetHold(std::optional<HoldReason> hold, std::optional<HoldReason> hold_heavy, MonotonicTime now) {
+void Arbiter::SetHold(std::optional<HoldReason> hold, std::optional<HoldReason> hold_heavy, std::int64_t pending,
+                      MonotonicTime now) {
   if (hold == state_.hold && hold_heavy == state_.hold_heavy) return;
   state_.hold = hold;
   state_.hold_heavy = hold_heavy;
-  notes_.Decided(now, hold, hold_heavy, {pending_.load(std::memory_order_relaxed), trainers_.size(), views_});
+  notes_.Decided(now, hold, hold_heavy, {pending, trainers_.size(), views_});
 }
 
-void Arbiter::Apply(const ColocationDecision& decision, MonotonicTime began) {
-  SetHold(decision.hold, decision.hold_heavy, began);
+void Arbiter::Apply(const ColocationDecision& decision, std::int64_t pending, MonotonicTime began) {
+  SetHold(decision.hold, decision.hold_heavy, pending, began);
   state_.threads = decision.threads;
   ReadLedgers();
   for (auto& [id, trainer] : trainers_) {
     ApplyTo(trainer, decision.hold);
     if (trainer.exempt || trainer.paused) continue;
-    SetPermit(trainer, decision.hold_heavy ? Permit::kLightOnly : Permit::kRun);
+    // Nobody would let one on that is lost: whoever cannot be signalled is not counted any more.
+    SetPermit(trainer, decision.hold_heavy && !trainer.lost ? Permit::kLightOnly : Permit::kRun);
     if (trainer.who.board != nullptr) trainer.who.board->SetThreads(decision.threads);
   }
   state_.decisions.Add(clock_.Now() - began);
@@ -209,43 +206,46 @@ void Arbiter::Apply(const ColocationDecision& decision, MonotonicTime began) {
 
 void Arbiter::Run() {
   NameThread("arbiter");
-  while (true) {
-    std::uint64_t heard = 0;
-    ColocationSnapshot seen;
-    {
+  for (std::uint32_t heard = news_.seen();; heard = news_.seen()) {
+    const auto seen = Look();
+    if (stopping_.load()) return;
+    std::optional<std::chrono::nanoseconds> wait;
+    if (seen) {
+      const MonotonicTime began = clock_.Now();
+      const ColocationDecision decision = Decide(*seen);
       const MutexLock lock(mu_);
-      while (NobodyToHold() && !stopping_) {
-        SetHold(std::nullopt, std::nullopt, clock_.Now());
-        changed_.Wait(mu_);
-      }
-      if (stopping_) return;
-      heard = news_;
-      seen.held = state_.hold.has_value();
-      seen.parallelism = machine_.cores;
-      seen.gated = AnyGated();
+      Apply(decision, seen->pending, began);
+      if (decision.look_again != std::chrono::nanoseconds::max()) wait = decision.look_again;
     }
-    seen.pending = pending_.load(std::memory_order_acquire);
-    const MonotonicTime began = clock_.Now();
-    const ColocationDecision decision = Decide(seen);
-    const MutexLock lock(mu_);
-    Apply(decision, began);
-    if (news_ != heard || stopping_) continue;
-    if (decision.look_again == std::chrono::nanoseconds::max()) {
-      changed_.Wait(mu_);
-    } else if (decision.look_again > 0ns) {
-      changed_.WaitFor(mu_, decision.look_again);
-    }
+    news_.Wait(heard, wait);
   }
 }
 
+std::optional<ColocationSnapshot> Arbiter::Look() {
+  const MutexLock lock(mu_);
+  if (NobodyToHold()) {
+    views_.clear();
+    SetHold(std::nullopt, std::nullopt, 0, clock_.Now());
+    return std::nullopt;
+  }
+  const int trainers = static_cast<int>(trainers_.size());
+  return ColocationSnapshot{.pending = pending_.load(),
+                            .held = state_.hold.has_value(),
+                            .trainers = trainers,
+                            .parallelism = std::min(machine_.cores, machine_.serving_threads + trainers),
+                            .gated = AnyGated()};
+}
+
 TrainerLease::~TrainerLease() {
-  const MutexLock lock(arbiter_.mu_);
-  const auto found = arbiter_.trainers_.find(id_);
-  found->second.exempt = true;
-  arbiter_.ApplyTo(found->second, std::nullopt);
-  arbiter_.trainers_.erase(found);
-  arbiter_.heeds_requests_.store(arbiter_.policy_.heeds_requests() || arbiter_.AnyGated());
-  arbiter_.notes_.Ended(arbiter_.clock_.Now(), id_, arbiter_.trainers_.size());
+  {
+    const MutexLock lock(arbiter_.mu_);
+    const auto found = arbiter_.trainers_.find(id_);
+    arbiter_.LetOn(found->second);
+    arbiter_.trainers_.erase(found);
+    arbiter_.heeds_requests_.store(arbiter_.policy_.heeds_requests() || arbiter_.AnyGated());
+    arbiter_.notes_.Ended(arbiter_.clock_.Now(), id_, arbiter_.trainers_.size());
+  }
+  arbiter_.news_.Notify();
 }
 
 void TrainerLease::SetPaused(bool paused) {
@@ -256,15 +256,12 @@ void TrainerLease::SetPaused(bool paused) {
     if (paused) arbiter_.ApplyTo(trainer, std::nullopt);
     if (!trainer.exempt) arbiter_.SetPermit(trainer, paused ? Permit::kHold : Permit::kRun);
   }
-  arbiter_.Wake();
+  arbiter_.news_.Notify();
 }
 
 void TrainerLease::SetExempt() {
   const MutexLock lock(arbiter_.mu_);
-  Arbiter::Trainer& trainer = arbiter_.trainers_.at(id_);
-  trainer.exempt = true;
-  arbiter_.ApplyTo(trainer, std::nullopt);
-  arbiter_.SetPermit(trainer, Permit::kRun);
+  arbiter_.LetOn(arbiter_.trainers_.at(id_));
 }
 
 void TrainerLease::SetGated(const std::set<std::size_t>& ops) {
@@ -272,12 +269,11 @@ void TrainerLease::SetGated(const std::set<std::size_t>& ops) {
     const MutexLock lock(arbiter_.mu_);
     Arbiter::Trainer& trainer = arbiter_.trainers_.at(id_);
     if (trainer.gated == ops || trainer.who.board == nullptr) return;
-    for (const std::size_t op : trainer.gated) trainer.who.board->SetGated(op, ops.contains(op));
-    for (const std::size_t op : ops) trainer.who.board->SetGated(op, true);
+    trainer.who.board->SetGated(ops);
     trainer.gated = ops;
     arbiter_.heeds_requests_.store(arbiter_.policy_.heeds_requests() || arbiter_.AnyGated());
   }
-  arbiter_.Wake();
+  arbiter_.news_.Notify();
 }
 
 bool TrainerLease::held() const {

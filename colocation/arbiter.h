@@ -15,6 +15,7 @@
 
 #include "api/base/clock.h"
 #include "api/base/mutex.h"
+#include "api/base/wake_word.h"
 #include "colocation/demand_meter.h"
 #include "colocation/policy.h"
 #include "colocation/quota_ledger.h"
@@ -67,8 +68,9 @@ struct ArbitratedTrainer {
 };
 
 struct ArbitratedMachine {
-  int cores = 1;      // That the server and its trainers may use.
-  int all_cores = 1;  // That there are: others in their control groups may use those.
+  int cores = 1;            // That the server and its trainers may use.
+  int all_cores = 1;        // That there are: others in their control groups may use those.
+  int serving_threads = 1;  // Of the server that can be busy at once.
 };
 
 // Applies a policy: watches what it depends on, asks it, and stops trainers or lets them on. A trainer is stopped as a
@@ -114,20 +116,24 @@ class Arbiter {
   };
 
   void Run();
+  // What there is to decide about, without quotas; nullopt when there is nobody to hold.
+  [[nodiscard]] std::optional<ColocationSnapshot> Look() EXCLUDES(mu_);
   // `seen` without its quotas.
   [[nodiscard]] ColocationDecision Decide(ColocationSnapshot seen);
   // What to do while it is not known when periods begin.
   void Learn(ColocationDecision& decision);
   [[nodiscard]] bool NobodyToHold() const REQUIRES(mu_);
   // What was decided from a look that began at that time.
-  void Apply(const ColocationDecision& decision, MonotonicTime began) REQUIRES(mu_);
+  void Apply(const ColocationDecision& decision, std::int64_t pending, MonotonicTime began) REQUIRES(mu_);
   [[nodiscard]] bool AnyGated() const REQUIRES(mu_);
   void ReadLedgers() REQUIRES(mu_);
   // Remembers what was decided, and tells the recorder when it is something new. Arbiter thread only.
-  void SetHold(std::optional<HoldReason> hold, std::optional<HoldReason> hold_heavy, MonotonicTime now) REQUIRES(mu_);
+  void SetHold(std::optional<HoldReason> hold, std::optional<HoldReason> hold_heavy, std::int64_t pending,
+               MonotonicTime now) REQUIRES(mu_);
   void ApplyTo(Trainer& trainer, std::optional<HoldReason> hold) REQUIRES(mu_);
   void SetPermit(Trainer& trainer, Permit permit) REQUIRES(mu_);
-  void Wake() EXCLUDES(mu_);
+  // For good.
+  void LetOn(Trainer& trainer) REQUIRES(mu_);
 
   // Constant after construction.
   const Clock& clock_;
@@ -139,6 +145,9 @@ class Arbiter {
   std::atomic<std::int64_t> pending_{0};
   // Whether the arbiter is to be woken when the first request comes and when the last one goes.
   std::atomic<bool> heeds_requests_;
+  // Told of whatever the thread is to look at.
+  WakeWord news_;
+  std::atomic<bool> stopping_{false};
   // Requests answered so far.
   std::atomic<std::uint64_t> answered_{0};
 
@@ -149,12 +158,9 @@ class Arbiter {
   std::optional<MonotonicTime> learning_since_;
 
   mutable Mutex mu_;
-  CondVar changed_;
   std::map<std::uint64_t, Trainer> trainers_ GUARDED_BY(mu_);
   std::uint64_t next_trainer_ GUARDED_BY(mu_) = 0;
-  std::uint64_t news_ GUARDED_BY(mu_) = 0;
   ArbiterState state_ GUARDED_BY(mu_);
-  bool stopping_ GUARDED_BY(mu_) = false;
 
   std::thread thread_;  // Last: it uses the others. None when the policy never holds anybody.
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <ctime>
 #include <string_view>
 #include <utility>
 
@@ -31,10 +32,11 @@ void Put(std::string_view text, std::array<std::atomic<char>, Size>& bytes) {
   for (std::size_t i = 0; i < Size; ++i) bytes[i].store(i < text.size() ? text[i] : '\0', std::memory_order_relaxed);
 }
 
-// A running median: a step of a sixteenth towards each new value, so that half of them are larger in the end.
-std::uint64_t Nearer(std::uint64_t median, std::uint64_t value) {
-  if (median == 0) return std::max<std::uint64_t>(value, 1);
-  const std::uint64_t step = median / 16 + 1;
+// A running median: a step towards each new value, so that half of them are larger in the end. The first run is cold,
+// and the next ones are soon made up for.
+std::uint64_t Nearer(std::uint64_t median, std::uint64_t value, std::uint64_t count) {
+  if (count <= 2) return std::max<std::uint64_t>(value, 1);
+  const std::uint64_t step = median / (count < 16 ? 4 : 16) + 1;
   return value > median ? std::min(median + step, value) : std::max(median - std::min(median - 1, step), value);
 }
 
@@ -89,15 +91,19 @@ void BoardGate::Acknowledge(std::uint32_t orders, MonotonicTime now) {
 
 void BoardGate::Heed(std::uint32_t orders, std::size_t place, MonotonicTime now) {
   bool waited = false;
+  const MonotonicTime asked = now;
   for (;;) {
     Acknowledge(orders, now);
     const Permit permit = board::PermitOf(orders);
     const bool gated = page_.gated[place].load(std::memory_order_relaxed) != 0;
     if (permit == Permit::kRun || (permit == Permit::kLightOnly && !gated)) break;
+    const nanoseconds patience = TrainerBoard::kMostGated - (now - asked);
+    if (permit == Permit::kLightOnly && patience <= nanoseconds(0)) break;
     page_.held.store(1, std::memory_order_relaxed);
     waited = true;
     // The word is shared between processes, so the private form of the call does not do.
-    ::syscall(SYS_futex, &page_.orders, FUTEX_WAIT, orders, nullptr, nullptr, 0);
+    const timespec most{.tv_sec = 0, .tv_nsec = std::clamp<long>(patience.count(), 1, 999'999'999)};
+    ::syscall(SYS_futex, &page_.orders, FUTEX_WAIT, orders, permit == Permit::kLightOnly ? &most : nullptr, nullptr, 0);
     orders = page_.orders.load(std::memory_order_acquire);
     const MonotonicTime later = clock_.Now();
     if (permit == Permit::kLightOnly) Add(page_.waited, static_cast<std::uint64_t>(nanoseconds(later - now).count()));
@@ -121,9 +127,10 @@ void BoardGate::Note(MonotonicTime ended) {
   board::Op& op = page_.ops[place];
   Add(op.count, 1);
   Add(op.total, took);
-  op.typical.store(Nearer(op.typical.load(std::memory_order_relaxed), took), std::memory_order_relaxed);
+  const std::uint64_t count = op.count.load(std::memory_order_relaxed);
+  op.typical.store(Nearer(op.typical.load(std::memory_order_relaxed), took, count), std::memory_order_relaxed);
 
-  const std::uint64_t number = page_.records_begun.load(std::memory_order_relaxed);
+  const std::uint64_t number = page_.records_written.load(std::memory_order_relaxed);
   board::Record& record = page_.records[number % TrainerBoard::kRecords];
   record.sequence.store(2 * number + 1, std::memory_order_relaxed);
   record.began.store(static_cast<std::uint64_t>(nanoseconds(began_.time_since_epoch()).count()),
@@ -131,7 +138,7 @@ void BoardGate::Note(MonotonicTime ended) {
   record.took.store(took, std::memory_order_release);
   record.op.store(place, std::memory_order_release);
   record.sequence.store(2 * (number + 1), std::memory_order_release);
-  page_.records_begun.store(number + 1, std::memory_order_release);
+  page_.records_written.store(number + 1, std::memory_order_release);
 }
 
 }  // namespace tandem

@@ -63,7 +63,7 @@ struct TrainerBoard::Page {
   std::atomic<std::uint32_t> held;
   std::atomic<std::uint64_t> waited;  // Under kLightOnly.
   std::atomic<std::uint32_t> op_count;
-  std::atomic<std::uint64_t> records_begun;
+  std::atomic<std::uint64_t> records_written;
   std::array<std::atomic<std::uint64_t>, AcknowledgementTimes::kBuckets> acknowledged;
   std::atomic<std::uint64_t> acknowledged_sum;
   std::array<board::Op, kOps> ops;

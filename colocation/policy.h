@@ -29,8 +29,9 @@ struct RequestDemand {
 
 // All that a decision about training may depend on.
 struct ColocationSnapshot {
-  std::int64_t pending = 0;             // Requests that were let in and are not answered yet.
-  bool held = false;                    // Trainers are held just now.
+  std::int64_t pending = 0;  // Requests that were let in and are not answered yet.
+  bool held = false;         // Trainers are held just now.
+  int trainers = 1;
   int parallelism = 1;                  // Threads of server and trainers that can run at once.
   std::optional<RequestDemand> demand;  // Nullopt: not known yet.
   bool gated = false;                   // Some trainer has operators that wait under hold_heavy.

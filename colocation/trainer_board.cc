@@ -103,8 +103,16 @@ void TrainerBoard::SetThreads(int threads) {
   if (board::ThreadsOf(given_) != threads) Order(board::PermitOf(given_), threads);
 }
 
-void TrainerBoard::SetGated(std::size_t op, bool gated) {
-  if (op < kOps) page_->gated[op].store(gated ? 1 : 0, std::memory_order_relaxed);
+void TrainerBoard::SetGated(const std::set<std::size_t>& ops) {
+  for (const std::size_t op : gated_) page_->gated[op].store(0, std::memory_order_relaxed);
+  gated_.clear();
+  for (const std::size_t op : ops) {
+    if (op >= kOps) continue;
+    page_->gated[op].store(1, std::memory_order_relaxed);
+    gated_.insert(op);
+  }
+  // Who waits looks again.
+  Order(board::PermitOf(given_), board::ThreadsOf(given_));
 }
 
 TrainerSigns TrainerBoard::Signs() const {
@@ -130,7 +138,7 @@ std::vector<OpTotals> TrainerBoard::Totals() const {
 }
 
 std::vector<OpRecord> TrainerBoard::Recent(MonotonicTime since) const {
-  const std::uint64_t end = page_->records_begun.load(std::memory_order_acquire);
+  const std::uint64_t end = page_->records_written.load(std::memory_order_acquire);
   std::vector<OpRecord> recent;
   for (std::uint64_t number = end > kRecords ? end - kRecords : 0; number < end; ++number) {
     const board::Record& record = page_->records[number % kRecords];

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -21,7 +22,7 @@ namespace tandem {
 // What the server lets a trainer do at its next operator.
 enum class Permit : std::uint32_t {
   kRun = 0,
-  kLightOnly = 1,  // Operators that are gated wait, others go on.
+  kLightOnly = 1,  // Operators that are gated wait, up to a bound; others go on.
   kHold = 2,
 };
 
@@ -58,6 +59,8 @@ class TrainerBoard {
   static constexpr std::size_t kKindBytes = 32;
   static constexpr std::size_t kNameBytes = 96;
   static constexpr int kMostThreads = 255;
+  // So long an operator waits under kLightOnly at most: requests that never end must not end training.
+  static constexpr std::chrono::milliseconds kMostGated{100};
 
   // New pages; closed with the object.
   [[nodiscard]] static Result<std::unique_ptr<TrainerBoard>> Create();
@@ -69,12 +72,15 @@ class TrainerBoard {
 
   [[nodiscard]] int fd() const { return fd_; }
 
+  // What lies there; board_page.h.
+  struct Page;
+
   // Server. A trainer that waits looks again. `now` is when the order is given.
   void Set(Permit permit, MonotonicTime now);
   // How many threads its operators are to use from the next on; 0: as many as it was started with.
   void SetThreads(int threads);
-  // Whether an operator waits under kLightOnly; no operator does at first.
-  void SetGated(std::size_t op, bool gated);
+  // The operators that wait under kLightOnly; none at first. One that waits and is not among them any more goes on.
+  void SetGated(const std::set<std::size_t>& ops);
   [[nodiscard]] TrainerSigns Signs() const;
   // Of every operator that was announced.
   [[nodiscard]] std::vector<OpTotals> Totals() const;
@@ -84,13 +90,14 @@ class TrainerBoard {
 
  private:
   friend class BoardGate;
-  struct Page;
   TrainerBoard(int fd, Page* page) : fd_(fd), page_(page) {}
   void Order(Permit permit, int threads);
 
   const int fd_;
   Page* const page_;
-  std::uint32_t given_ = 0;  // The orders, where no trainer can change them.
+  // Orders, where no trainer can change them.
+  std::uint32_t given_ = 0;
+  std::set<std::size_t> gated_;
 };
 
 // The trainer's side of a board, as the training runtime asks it. Training thread only.

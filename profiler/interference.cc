@@ -55,7 +55,8 @@ void InterferenceMeter::Age(std::chrono::nanoseconds by) {
 
 std::optional<Interference> InterferenceMeter::Pairing(const std::string& name, const Sums& all, const Sums& beside) {
   const double other_runs = all.runs - beside.runs;
-  if (beside.runs < OpClassifier::kRunsBeside || other_runs < OpClassifier::kRunsBeside) return std::nullopt;
+  constexpr double kFewest = OpClassifier::kStillEnough.runs;
+  if (beside.runs < kFewest || other_runs < kFewest) return std::nullopt;
   const double mean = beside.sum / beside.runs;
   const double other_mean = (all.sum - beside.sum) / other_runs;
   const double variance = std::max(0.0, beside.squares / beside.runs - mean * mean);
@@ -73,7 +74,8 @@ std::optional<Interference> InterferenceMeter::Worst(std::uint32_t op) const {
     const auto beside = model.beside.find(op);
     if (beside == model.beside.end()) continue;
     const auto pairing = Pairing(name, model.all, beside->second);
-    if (pairing && (!worst || pairing->ratio > worst->ratio)) worst = pairing;
+    const auto certain = [](const Interference& one) { return one.ratio - 2 * one.error; };
+    if (pairing && (!worst || certain(*pairing) > certain(*worst))) worst = pairing;
   }
   return worst;
 }

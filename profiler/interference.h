@@ -29,7 +29,7 @@ class InterferenceMeter {
   // Lets what was seen get older.
   void Age(std::chrono::nanoseconds by);
 
-  // The pairing that slows requests most among those that enough is known of; nullopt when there is none.
+  // The pairing that most certainly slows requests; nullopt when too little is known of all.
   [[nodiscard]] std::optional<Interference> Worst(std::uint32_t op) const;
 
  private:

@@ -24,19 +24,18 @@ std::chrono::nanoseconds OpClassifier::Estimate(const OpWork& work) const {
 
 OpVerdict OpClassifier::Classify(const OpTotals& op, const std::optional<Interference>& worst,
                                  const OpVerdict& before) const {
-  // Beyond what chance explains: else every operator would be heavy for a while.
-  const bool clear = worst && worst->runs >= kRunsBeside && worst->error < kHeavyRatio - kLightRatio;
-  if (clear && worst->ratio - 2 * worst->error >= 1) {
-    const OpClass since = before.measured ? before.op_class : OpClass::kLight;
-    return {.op_class = WithHysteresis(worst->ratio, kHeavyRatio, kLightRatio, since),
+  const Evidence& needed = before.measured ? kStillEnough : kEnough;
+  if (worst && worst->runs >= needed.runs && worst->error < needed.error) {
+    const bool was_heavy = before.measured && before.op_class == OpClass::kHeavy;
+    // Beyond what chance explains: else every operator would be heavy for a while.
+    const bool longer = worst->ratio - 2 * worst->error >= 1;
+    const bool heavy = was_heavy ? worst->ratio >= kLightRatio : longer && worst->ratio >= kHeavyRatio;
+    return {.op_class = heavy ? OpClass::kHeavy : OpClass::kLight,
             .measured = true,
-            .reason = Format("requests of {} beside it take {:.2f} times as long ({:.0f} runs)", worst->model,
-                             worst->ratio, worst->runs)};
-  }
-  if (clear) {
-    return {.op_class = OpClass::kLight,
-            .measured = true,
-            .reason = Format("requests of {} beside it take no longer ({:.0f} runs)", worst->model, worst->runs)};
+            .reason = heavy || longer
+                          ? Format("requests of {} beside it take {:.2f} times as long ({:.0f} runs)", worst->model,
+                                   worst->ratio, worst->runs)
+                          : Format("requests of {} beside it take no longer ({:.0f} runs)", worst->model, worst->runs)};
   }
   const OpClass since = before.measured ? OpClass::kLight : before.op_class;
   const bool seen = op.count >= kRunsOfOp;

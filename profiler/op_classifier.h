@@ -40,9 +40,15 @@ class OpClassifier {
   // The same for how much longer requests take.
   static constexpr double kHeavyRatio = 1.10;
   static constexpr double kLightRatio = 1.05;
-  // So many runs of each are needed before a time, or an interference, counts.
+  // So many runs are needed before a time counts.
   static constexpr std::uint64_t kRunsOfOp = 5;
-  static constexpr double kRunsBeside = 30;
+  // What must be known of an interference for it to count, and for it to go on counting.
+  struct Evidence {
+    double runs;
+    double error;
+  };
+  static constexpr Evidence kEnough{.runs = 30, .error = 0.05};
+  static constexpr Evidence kStillEnough{.runs = 15, .error = 0.08};
 
   // What the machine does in a second, for estimates.
   struct Speed {

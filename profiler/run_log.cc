@@ -8,7 +8,10 @@ void RunLog::Watch(bool watched) {
   if (watched_.load(std::memory_order_relaxed) == watched) return;
   const MutexLock lock(mu_);
   if (watched) samples_.reserve(kMostSamples);
-  if (!watched) samples_.clear();
+  if (!watched) {
+    samples_.clear();
+    models_.clear();
+  }
   watched_.store(watched, std::memory_order_relaxed);
 }
 
@@ -30,14 +33,20 @@ void RunLog::Add(std::string_view model, MonotonicTime ended, std::chrono::nanos
 }
 
 std::vector<RunSample> RunLog::Take() {
-  std::vector<RunSample> taken;
-  const MutexLock lock(mu_);
-  taken.reserve(samples_.size());
-  for (const Sample& sample : samples_) {
-    taken.push_back(
-        {.model = models_[sample.model], .began = sample.began, .ended = sample.ended, .ratio = sample.ratio});
+  std::vector<Sample> samples;
+  samples.reserve(kMostSamples);
+  std::vector<std::string> models;
+  {
+    const MutexLock lock(mu_);
+    samples.swap(samples_);
+    models = models_;
   }
-  samples_.clear();
+  std::vector<RunSample> taken;
+  taken.reserve(samples.size());
+  for (const Sample& sample : samples) {
+    taken.push_back(
+        {.model = models[sample.model], .began = sample.began, .ended = sample.ended, .ratio = sample.ratio});
+  }
   return taken;
 }
 

@@ -28,8 +28,9 @@ nanoseconds TandemPolicy::Need(const ColocationSnapshot& snapshot, nanoseconds t
     const RequestDemand& demand = *snapshot.demand;
     const double mean = demand.cores * static_cast<double>(time.count());
     const double deviation = std::sqrt(mean * static_cast<double>(demand.uneven.count()));
+    const auto each = static_cast<double>(demand.each.count());
     // One more: the first after a quiet time is not expected by what was used before.
-    const auto known = static_cast<double>(demand.each.count()) * static_cast<double>(snapshot.pending + 1);
+    const double known = each * static_cast<double>(snapshot.pending + 1);
     need = std::min(at_most, known + mean + kDeviations * deviation);
   }
   return nanoseconds(std::llround(need));
@@ -41,11 +42,12 @@ ColocationDecision TandemPolicy::Decide(const ColocationSnapshot& snapshot) cons
   for (const QuotaView& quota : snapshot.quotas) {
     const nanoseconds margin = snapshot.held ? std::min<nanoseconds>(kUncounted, quota.quota / 8) : nanoseconds(0);
     const nanoseconds left = quota.left - margin;
-    const auto lasts_for = quota.until_refill > nanoseconds(0) ? left / quota.until_refill : 1;
+    const int trainers = std::max(snapshot.trainers, 1);
+    const auto lasts_for = quota.until_refill > nanoseconds(0) ? left / quota.until_refill / trainers : 1;
     const int threads = static_cast<int>(std::clamp<std::int64_t>(lasts_for, 1, std::max(snapshot.parallelism, 1)));
     decision.threads = decision.threads == 0 ? threads : std::min(decision.threads, threads);
     const nanoseconds spare = left - Need(snapshot, quota.until_refill);
-    nanoseconds look = std::clamp<nanoseconds>(spare / threads, kShortestLook, kRunningLook);
+    nanoseconds look = std::clamp<nanoseconds>(spare / (threads * trainers), kShortestLook, kRunningLook);
     if (spare < nanoseconds(0)) {
       decision.hold = HoldReason::kQuota;
       look = std::max<nanoseconds>(UntilItLasts(snapshot, left, quota.until_refill), kShortestLook);

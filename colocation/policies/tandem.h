@@ -13,8 +13,8 @@ namespace tandem {
 // lost.
 class TandemPolicy final : public ColocationPolicy {
  public:
-  // So many standard deviations more than requests use on average are kept for them.
-  static constexpr double kDeviations = 2.5;
+  // So many standard deviations more than requests use on average are kept for them, and one request more.
+  static constexpr double kDeviations = 1.5;
   // Use is counted when a thread leaves its core, or a timer ticks. So much more, but never more than an eighth of the
   // quota, must be left when training begins again.
   static constexpr std::chrono::microseconds kUncounted{1'000};

@@ -41,7 +41,7 @@ std::string DemoPicture(const DemoOutcome& outcome) {
   const std::optional<double> rate = outcome.training ? outcome.training->steps_per_second : std::nullopt;
   const std::array<Bar, 3> bars = {{{"alone", p99(outcome.alone), std::nullopt},
                                     {"unmanaged", p99(outcome.unmanaged), outcome.unmanaged_rate},
-                                    {"tandem", p99(outcome.beside), rate}}};
+                                    {outcome.policy, p99(outcome.beside), rate}}};
   const double longest = std::ranges::max(bars, {}, &Bar::ms).ms;
   std::string text = Format("p99 of {}\n", outcome.alone->models.front().model);
   for (const Bar& bar : bars) {

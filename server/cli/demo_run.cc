@@ -77,6 +77,7 @@ Status LoadModels(Server& server, const Interruption& interruption) {
 DemoRun::DemoRun(const DemoOptions& options, const ScratchFolder& scratch, Interruption& interruption)
     : options_(options), scratch_(scratch), interruption_(interruption), start_(RealClock::Instance().Now()) {
   outcome_.training_wanted = options.training;
+  outcome_.policy = options.colocation;
 }
 
 Result<int> DemoRun::Run() {

@@ -20,7 +20,8 @@ struct DemoOutcome {
   std::optional<loadgen::LoadReport> beside;  // From the submission of the job to its publication.
   std::optional<loadgen::LoadReport> after;   // With the new version.
   bool training_wanted = false;
-  std::string not_trained;  // Why there was no training though it was wanted.
+  std::string policy = "tandem";  // Of the training beside requests.
+  std::string not_trained;        // Why there was no training though it was wanted.
   std::optional<TrainingStatus> training;
   std::optional<ServedDigits> served;
   bool interrupted = false;

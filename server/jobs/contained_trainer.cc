@@ -59,7 +59,13 @@ Result<std::unique_ptr<ContainedTrainer>> ContainedTrainer::Start(TrainerRun run
       new ContainedTrainer(options, clock, memory, std::move(group), std::move(process), std::move(lease)));
 }
 
+void ContainedTrainer::Unstop() {
+  if (std::exchange(stopped_, false)) process_->Stop(false);
+}
+
 void ContainedTrainer::Pause(bool pause) {
+  if (!pause) Unstop();
+  paused_at_ = pause ? std::optional(clock_.Now()) : std::nullopt;
   if (lease_) {
     lease_->SetPaused(pause);
   } else {
@@ -68,6 +74,8 @@ void ContainedTrainer::Pause(bool pause) {
 }
 
 void ContainedTrainer::Interrupt() {
+  Unstop();
+  paused_at_.reset();
   if (lease_) {
     lease_->SetExempt();
   } else {
@@ -76,9 +84,13 @@ void ContainedTrainer::Interrupt() {
   process_->Interrupt();
 }
 
-std::map<HoldReason, std::chrono::nanoseconds> ContainedTrainer::HeldTimes() const {
+std::map<HoldReason, std::chrono::nanoseconds> ContainedTrainer::StoppedTimes() const {
   if (!lease_) return {};
-  auto times = lease_->HeldTimes();
+  return lease_->HeldTimes();
+}
+
+std::map<HoldReason, std::chrono::nanoseconds> ContainedTrainer::HeldTimes() const {
+  auto times = StoppedTimes();
   // It tells this itself: never more than there was.
   if (const auto gated = process_->board().Signs().gated; gated > std::chrono::nanoseconds(0)) {
     times[HoldReason::kRequests] += std::min<std::chrono::nanoseconds>(gated, clock_.Now() - started_);
@@ -94,15 +106,18 @@ void ContainedTrainer::Kill(std::string cause) {
 
 std::chrono::nanoseconds ContainedTrainer::RunningTime() const {
   std::chrono::nanoseconds time = clock_.Now() - started_;
-  if (!lease_) return time;
-  for (const auto& [reason, held] : lease_->HeldTimes()) time -= held;
+  for (const auto& [reason, held] : StoppedTimes()) time -= held;
   return time;
 }
 
 void ContainedTrainer::Watch() {
   const std::chrono::nanoseconds running = RunningTime();
   const TrainerSigns signs = process_->board().Signs();
-  if (signs.ops != ops_ || signs.held) alive_at_ = running;
+  if (paused_at_ && !signs.held && !stopped_ && clock_.Now() - *paused_at_ >= kHoldBound) {
+    process_->Stop(true);
+    stopped_ = ignored_hold_ = true;
+  }
+  if (signs.ops != ops_ || signs.held || stopped_) alive_at_ = running;
   ops_ = signs.ops;
   if (lease_ && lease_->lost() && !process_->Poll() && !std::exchange(told_unruled_, true)) {
     LogWarning("a trainer cannot be stopped for requests: it may not be signalled",

@@ -33,6 +33,9 @@ class ContainedTrainer {
   [[nodiscard]] TrainerProcess& process() { return *process_; }
   [[nodiscard]] const TrainerProcess& process() const { return *process_; }
 
+  // So long after it was told to wait it must, or it is stopped by signal.
+  static constexpr std::chrono::seconds kHoldBound{30};
+
   // Has it wait at its next operator, or go on.
   void Pause(bool pause);
   // Asks it to write a checkpoint and end. It is let on, so that it can.
@@ -41,11 +44,14 @@ class ContainedTrainer {
   void SetGated(const std::set<std::size_t>& ops) {
     if (lease_) lease_->SetGated(ops);
   }
-  // How long the arbiter has stopped it so far, by reason, or let its operators wait.
+  // How long the arbiter has stopped it so far, by reason; with that which its operators were let wait.
+  [[nodiscard]] std::map<HoldReason, std::chrono::nanoseconds> StoppedTimes() const;
   [[nodiscard]] std::map<HoldReason, std::chrono::nanoseconds> HeldTimes() const;
 
   // Kills it if it hangs or holds too much; to be called every now and then. One that is told to wait does not hang.
   void Watch();
+  // Whether Watch() has just stopped it because it did not wait when it was told to; once.
+  [[nodiscard]] bool TakeIgnoredHold() { return std::exchange(ignored_hold_, false); }
   // Its silence counts from now on.
   void CountFromNow() { alive_at_ = RunningTime(); }
 
@@ -66,6 +72,8 @@ class ContainedTrainer {
         lease_(std::move(lease)),
         started_(clock.Now()) {}
   void Kill(std::string cause);
+  // Lets it on if it was stopped for not waiting.
+  void Unstop();
   // Since it was started, without the time that the arbiter has stopped it.
   [[nodiscard]] std::chrono::nanoseconds RunningTime() const;
 
@@ -82,6 +90,9 @@ class ContainedTrainer {
   std::uint64_t ops_ = 0;
   std::chrono::nanoseconds alive_at_{0};  // Of its running time.
   bool told_unruled_ = false;
+  std::optional<MonotonicTime> paused_at_;
+  bool stopped_ = false;  // By signal, because it did not wait.
+  bool ignored_hold_ = false;
 };
 
 }  // namespace tandem::jobs

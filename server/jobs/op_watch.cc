@@ -10,6 +10,7 @@ namespace tandem::jobs {
 namespace {
 
 constexpr std::size_t kMostListed = 16;
+constexpr std::size_t kMostEarly = 256;
 
 Json::Value NameJson(const OpInfo& op) {
   Json::Value json(Json::objectValue);
@@ -41,14 +42,30 @@ Json::Value OpJson(const WatchedOp& op, double all_ms) {
 
 }  // namespace
 
-std::vector<OpWatch::Change> OpWatch::Look(const TrainerBoard& board, std::span<const RunSample> runs,
+void OpWatch::Measure(const TrainerBoard& board, std::span<const RunSample> runs) {
+  const std::vector<OpRecord> recent = board.Recent({});
+  std::vector<RunSample> waiting = std::exchange(early_, {});
+  waiting.insert(waiting.end(), runs.begin(), runs.end());
+  if (recent.empty()) return;
+  for (RunSample& run : waiting) {
+    // Of what ran before the oldest that is kept, nothing is known; of what runs still, not yet.
+    if (run.began < recent.front().began) continue;
+    if (run.ended > recent.back().ended()) {
+      if (early_.size() < kMostEarly) early_.push_back(std::move(run));
+    } else {
+      meter_.Observe(run, recent);
+    }
+  }
+}
+
+std::vector<OpWatch::Change> OpWatch::Look(const TrainerBoard& board, std::span<const RunSample> runs, bool was_stopped,
                                            MonotonicTime now) {
-  const std::vector<OpRecord> recent = board.Recent(looked_.value_or(MonotonicTime{}));
   if (looked_) meter_.Age(now - *looked_);
   looked_ = now;
-  for (const RunSample& run : runs) {
-    // Of what ran before the oldest that is kept, nothing is known.
-    if (!recent.empty() && run.began >= recent.front().began) meter_.Observe(run, recent);
+  if (was_stopped) {
+    early_.clear();
+  } else {
+    Measure(board, runs);
   }
   std::vector<OpTotals> totals = board.Totals();
   std::vector<Change> changes;

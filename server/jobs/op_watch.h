@@ -38,8 +38,9 @@ class OpWatch {
   };
 
   // To be called every now and then, with the runs that ended since. What was taken for one thing and is now taken for
-  // another.
-  [[nodiscard]] std::vector<Change> Look(const TrainerBoard& board, std::span<const RunSample> runs, MonotonicTime now);
+  // another. When it was stopped meanwhile its operators were beside nothing, and runs do not count.
+  [[nodiscard]] std::vector<Change> Look(const TrainerBoard& board, std::span<const RunSample> runs, bool was_stopped,
+                                         MonotonicTime now);
 
   [[nodiscard]] const std::vector<WatchedOp>& ops() const { return ops_; }
   // Those that are to wait, by their places.
@@ -49,7 +50,10 @@ class OpWatch {
   const GatedOps gate_;
   OpClassifier classifier_;
   InterferenceMeter meter_;
+  void Measure(const TrainerBoard& board, std::span<const RunSample> runs);
+
   std::optional<MonotonicTime> looked_;
+  std::vector<RunSample> early_;  // Runs beside operators that had not ended yet.
   std::vector<WatchedOp> ops_;
 };
 

@@ -72,6 +72,9 @@ class Supervisor {
     MonotonicTime held_until;                                      // Up to here its waiting is.
     std::map<HoldReason, std::chrono::nanoseconds> counted_holds;  // Of those by the arbiter.
     OpWatch ops;
+    std::chrono::nanoseconds stopped{0};         // By signal, as of the last look at its operators.
+    std::vector<OpWatch::Change> class_changes;  // Not told yet.
+    MonotonicTime classes_told;
     AcknowledgementTimes counted_acknowledgements;
   };
 
@@ -92,6 +95,7 @@ class Supervisor {
   // Looks at the operators of all trainers, when that is due.
   void WatchOps();
   void WatchOps(Active& active, std::span<const RunSample> runs);
+  void TellClasses(Active& active, bool last);
   void SaveProfile(Active& active);
   void Finish(Active& active, const TrainerExit& exit);
   [[nodiscard]] Status Succeed(JobId id, const TrainingJob& job, const JobProgress& progress, const EndEvent& end);

@@ -12,6 +12,8 @@ namespace tandem::jobs {
 namespace {
 
 constexpr std::chrono::seconds kBetweenLooks{1};
+constexpr std::chrono::seconds kBetweenClassEvents{30};
+constexpr std::size_t kMostClassChanges = 256;
 // A file of ours is never larger: an operator needs some hundred bytes, and there are a few thousand.
 constexpr std::uintmax_t kMostProfileBytes = 8 << 20;
 
@@ -28,16 +30,31 @@ void Supervisor::WatchOps() {
 
 void Supervisor::WatchOps(Active& active, std::span<const RunSample> runs) {
   const TrainerBoard& board = active.trainer->process().board();
-  const auto changes = active.ops.Look(board, runs, clock_.Now());
+  std::chrono::nanoseconds stopped{0};
+  for (const auto& [reason, time] : active.trainer->StoppedTimes()) stopped += time;
+  const bool was_stopped = std::exchange(active.stopped, stopped) != stopped;
+  for (OpWatch::Change& change : active.ops.Look(board, runs, was_stopped, clock_.Now())) {
+    metrics_.Classified(change.now.op_class);
+    if (active.class_changes.size() < kMostClassChanges) active.class_changes.push_back(std::move(change));
+  }
   active.trainer->SetGated(active.ops.Gated());
-  for (const OpWatch::Change& change : changes) metrics_.Classified(change.now.op_class);
-  if (!changes.empty()) AddEvent(active.record.id, "op_classes", JsonLine(ChangesToJson(changes)));
+  TellClasses(active, false);
   const AcknowledgementTimes times = board.Acknowledgements();
   metrics_.Acknowledged(times, std::exchange(active.counted_acknowledgements, times));
 }
 
+// A job keeps so many events; these must not push out all others.
+void Supervisor::TellClasses(Active& active, bool last) {
+  const MonotonicTime now = clock_.Now();
+  if (active.class_changes.empty() || (!last && now - active.classes_told < kBetweenClassEvents)) return;
+  active.classes_told = now;
+  const auto changes = std::exchange(active.class_changes, {});
+  AddEvent(active.record.id, "op_classes", JsonLine(ChangesToJson(changes)));
+}
+
 void Supervisor::SaveProfile(Active& active) {
   WatchOps(active, {});
+  TellClasses(active, true);
   if (active.ops.ops().empty()) return;
   const std::filesystem::path file = active.folder.profile();
   std::filesystem::path aside = file;

@@ -216,6 +216,10 @@ void TrainerProcess::Interrupt() {
   if (!exit_) ::kill(pid_, SIGTERM);
 }
 
+void TrainerProcess::Stop(bool stop) {
+  if (!exit_) ::kill(pid_, stop ? SIGSTOP : SIGCONT);
+}
+
 void TrainerProcess::Kill() {
   if (!exit_) ::kill(-pid_, SIGKILL);
   // Its group may not be there yet.

@@ -62,6 +62,8 @@ class TrainerProcess {
   // Asks it to write a checkpoint and end; one that waits at its board does so when it goes on.
   void Interrupt();
   void Kill();
+  // Stops it wherever it is, or lets it on.
+  void Stop(bool stop);
   // How it ended; nullopt while it runs. Does not wait.
   [[nodiscard]] std::optional<TrainerExit> Poll();
   // Bytes that it holds in memory, with what is mapped from files; 0 when that cannot be told.

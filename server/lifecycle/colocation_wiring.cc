@@ -29,8 +29,13 @@ int TrainingThreads(const ServeOptions& options, bool budgeted) {
   return budgeted ? AllowedCores() : UsableCores();
 }
 
-ArbitratedMachine Machine() {
-  return {.cores = AllowedCores(), .all_cores = static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)))};
+ArbitratedMachine Machine(const ServeOptions& options) {
+  // Each worker computes beside the threads that all share. More than one front end is seldom busy at once, and what
+  // else is used is seen at the next look.
+  const int shared = (options.threads > 0 ? options.threads : UsableCores()) - 1;
+  return {.cores = AllowedCores(),
+          .all_cores = static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN))),
+          .serving_threads = shared + options.workers + 1};
 }
 
 }  // namespace
@@ -41,7 +46,7 @@ Result<Colocation> SetUpColocation(const ServeOptions& options, const Clock& clo
   const ColocationPolicy& policy = *colocation.policy;
   CpuLimitMeters limits;
   if (policy.heeds_quotas() && options.allow_training) limits = OpenCpuLimits();
-  const ArbitratedMachine machine = Machine();
+  const ArbitratedMachine machine = Machine(options);
   for (const auto& meter : limits.meters) {
     const auto limit = meter->Limit();
     if (!limit || !Binds(*limit, machine.all_cores)) continue;
@@ -59,7 +64,7 @@ Result<Colocation> SetUpColocation(const ServeOptions& options, const Clock& clo
     TANDEM_TRY(KeepTo(cores, count));
     colocation.training_cores.assign(cores.begin() + *serving, cores.end());
     if (options.training_threads == 0) {
-      colocation.training_threads = static_cast<int>(colocation.training_cores.size());
+      colocation.training_threads = colocation.fixed_threads = static_cast<int>(colocation.training_cores.size());
     }
   }
   colocation.runs = std::make_unique<RunLog>();

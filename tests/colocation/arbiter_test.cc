@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -64,6 +65,15 @@ class Child {
   int pidfd_ = -1;
   bool ended_ = false;
 };
+
+// Until it is so, or for so long that it never will be.
+bool Eventually(const std::function<bool()>& condition) {
+  for (int i = 0; i < 30'000; ++i) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(1ms);
+  }
+  return false;
+}
 
 class ArbiterTest : public testing::Test {
  protected:
@@ -168,7 +178,7 @@ TEST(Arbiter, PacesTrainersByALimit) {
   const UnknowingPolicy policy;
   CpuLimitMeters limits;
   limits.meters.push_back(std::make_unique<GridMeter>());
-  Arbiter arbiter(RealClock::Instance(), policy, std::move(limits), {.cores = 2, .all_cores = 2});
+  Arbiter arbiter(RealClock::Instance(), policy, std::move(limits), {.cores = 2, .all_cores = 2, .serving_threads = 2});
   const Child child;
   const auto lease = arbiter.Admit({.pidfd = child.pidfd()});
   const auto knows = [&] { return arbiter.State().decisions.count() > 0 && !arbiter.State().quotas[0].learning; };
@@ -202,7 +212,7 @@ TEST_F(OpGateArbiterTest, HoldsHeavyOperatorsAtTheirGateAndNoOthers) {
   const auto lease = arbiter_.Admit({.pidfd = child.pidfd(), .board = board_.get()});
   lease->SetGated({1});
   arbiter_.RequestBegan();
-  while (!arbiter_.State().hold_heavy) std::this_thread::sleep_for(1ms);
+  ASSERT_TRUE(Eventually([&] { return arbiter_.State().hold_heavy.has_value(); }));
   gate_.Begin(0);
   std::thread heavy([&] { gate_.Begin(1); });
   while (!board_->Signs().held) std::this_thread::sleep_for(1ms);
@@ -213,18 +223,33 @@ TEST_F(OpGateArbiterTest, HoldsHeavyOperatorsAtTheirGateAndNoOthers) {
   EXPECT_FALSE(arbiter_.State().hold_heavy);
 }
 
-TEST_F(OpGateArbiterTest, APausedTrainerWaitsWhateverRequestsDo) {
+TEST_F(OpGateArbiterTest, APausedTrainerWaitsWhateverIsDecidedForOthers) {
   const Child child;
+  const Child other_child;
+  const auto other_board = TrainerBoard::Create().value();
   gate_.Announce(std::vector<OpInfo>(1));
   const auto lease = arbiter_.Admit({.pidfd = child.pidfd(), .board = board_.get()});
+  const auto other = arbiter_.Admit({.pidfd = other_child.pidfd(), .board = other_board.get()});
   lease->SetPaused(true);
   std::thread op([&] { gate_.Begin(0); });
-  while (!board_->Signs().held) std::this_thread::sleep_for(1ms);
+  EXPECT_TRUE(Eventually([&] { return board_->Signs().held; }));
   arbiter_.RequestBegan();
+  EXPECT_TRUE(Eventually([&] { return arbiter_.State().hold_heavy.has_value(); }));
   arbiter_.RequestEnded();
-  std::this_thread::sleep_for(5ms);
-  EXPECT_TRUE(board_->Signs().held);
+  EXPECT_TRUE(Eventually([&] { return !arbiter_.State().hold_heavy; }));
+  EXPECT_TRUE(board_->Signs().held) << "others go on";
   lease->SetPaused(false);
+  op.join();
+}
+
+TEST_F(OpGateArbiterTest, ALeaseThatEndsLetsItsTrainerOn) {
+  const Child child;
+  gate_.Announce(std::vector<OpInfo>(1));
+  auto lease = arbiter_.Admit({.pidfd = child.pidfd(), .board = board_.get()});
+  lease->SetPaused(true);
+  std::thread op([&] { gate_.Begin(0); });
+  EXPECT_TRUE(Eventually([&] { return board_->Signs().held; }));
+  lease.reset();
   op.join();
 }
 
@@ -234,19 +259,18 @@ TEST(Arbiter, HearsOfRequestsOnlyWhileSomeOperatorIsKnownToSlowThem) {
   const auto board = TrainerBoard::Create().value();
   const Child child;
   const auto lease = arbiter.Admit({.pidfd = child.pidfd(), .board = board.get()});
-  while (arbiter.State().decisions.count() == 0) std::this_thread::sleep_for(1ms);
-  const std::uint64_t decisions = arbiter.State().decisions.count();
-  for (int i = 0; i < 100; ++i) {
-    arbiter.RequestBegan();
-    arbiter.RequestEnded();
-  }
-  std::this_thread::sleep_for(5ms);
-  EXPECT_EQ(arbiter.State().decisions.count(), decisions) << "nobody was woken";
-  lease->SetGated({0});
   arbiter.RequestBegan();
-  while (!arbiter.State().hold_heavy) std::this_thread::sleep_for(1ms);
+  lease->SetGated({0});
+  EXPECT_TRUE(Eventually([&] { return arbiter.State().hold_heavy.has_value(); })) << "also of one that was there";
   arbiter.RequestEnded();
-  while (arbiter.State().hold_heavy) std::this_thread::sleep_for(1ms);
+  EXPECT_TRUE(Eventually([&] { return !arbiter.State().hold_heavy; }));
+  lease->SetGated({});
+  arbiter.RequestBegan();
+  // It is told of something else afterwards; by then it has not taken notice of the request.
+  const std::uint64_t decisions = arbiter.State().decisions.count();
+  const auto second = arbiter.Admit({.pidfd = child.pidfd()});
+  EXPECT_TRUE(Eventually([&] { return arbiter.State().decisions.count() > decisions; }));
+  EXPECT_FALSE(arbiter.State().hold_heavy);
 }
 
 }  // namespace

@@ -101,9 +101,11 @@ TEST(TandemPolicy, KeepsWhatRequestsCouldUseUntilItKnowsWhatTheyDo) {
 
 TEST(TandemPolicy, KeepsWhatRequestsAreLikelyToNeed) {
   const RequestDemand demand{.cores = 0.25, .each = 4ms, .uneven = 9ms};
-  // 25 ms on average, 2.5 deviations of 15 ms, and one request more; with two under way, those.
-  EXPECT_EQ(TandemPolicy::Need({.parallelism = 2, .demand = demand}, 100ms), 25ms + 37'500us + 4ms);
-  EXPECT_EQ(TandemPolicy::Need({.pending = 2, .parallelism = 2, .demand = demand}, 100ms), 25ms + 37'500us + 12ms);
+  // 25 ms on average, 1.5 deviations of 15 ms, and one request more; with two under way, those.
+  EXPECT_EQ(TandemPolicy::Need({.parallelism = 2, .demand = demand}, 100ms), 25ms + 22'500us + 4ms);
+  EXPECT_EQ(TandemPolicy::Need({.pending = 2, .parallelism = 2, .demand = demand}, 100ms), 25ms + 22'500us + 12ms);
+  EXPECT_EQ(TandemPolicy::Need({.parallelism = 2, .demand = RequestDemand{.each = 4ms}}, 100ms), 4ms)
+      << "the first after a quiet time";
   EXPECT_EQ(TandemPolicy::Need({.parallelism = 2, .demand = demand}, 1ms), 2ms) << "two threads cannot use more";
   EXPECT_EQ(TandemPolicy::Need({.parallelism = 2}, 100ms), 200ms);
 
@@ -114,7 +116,7 @@ TEST(TandemPolicy, KeepsWhatRequestsAreLikelyToNeed) {
   const auto enough = policy->Decide(snapshot);
   EXPECT_EQ(enough.hold, std::nullopt);
   EXPECT_EQ(enough.threads, 1) << "it would not last for two";
-  quota[0].left = 67ms;
+  quota[0].left = 52ms;
   EXPECT_EQ(policy->Decide(snapshot).hold, HoldReason::kQuota);
 }
 
@@ -124,10 +126,18 @@ TEST(TandemPolicy, LooksMoreOftenTheLessThereIsToSpare) {
   ColocationSnapshot snapshot = Limited(quota);
   snapshot.demand = RequestDemand{.cores = 0.25, .each = 4ms, .uneven = 9ms};
   EXPECT_EQ(policy->Decide(snapshot).look_again, TandemPolicy::kRunningLook);
-  quota[0].left = 70ms;
+  quota[0].left = 55ms;
   EXPECT_EQ(policy->Decide(snapshot).look_again, 2'500us);
-  quota[0].left = 67'600us;
+  quota[0].left = 52'600us;
   EXPECT_EQ(policy->Decide(snapshot).look_again, TandemPolicy::kShortestLook);
+}
+
+TEST(TandemPolicy, SharesWhatIsLeftOutToAllTrainers) {
+  const std::array<QuotaView, 1> quota = {{{.quota = 400ms, .left = 400ms, .until_refill = 50ms}}};
+  ColocationSnapshot snapshot{.trainers = 2, .parallelism = 8, .quotas = quota};
+  EXPECT_EQ(Policy("tandem")->Decide(snapshot).threads, 4);
+  snapshot.trainers = 20;
+  EXPECT_EQ(Policy("tandem")->Decide(snapshot).threads, 1);
 }
 
 TEST(TandemPolicy, HoldsAndRunsNotToAndFro) {

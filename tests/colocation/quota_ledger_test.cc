@@ -7,8 +7,8 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <rapidcheck.h>
 
+#include "api/base/format.h"
 #include "colocation/demand_meter.h"
 #include "colocation/policies/tandem.h"
 
@@ -88,6 +88,13 @@ class Machine {
     nanoseconds served{0};
     nanoseconds trained{0};
     nanoseconds stalled{0};  // Requests wanted a core, and the quota stood in the way.
+
+    Outcome& operator+=(const Outcome& other) {
+      served += other.served;
+      trained += other.trained;
+      stalled += other.stalled;
+      return *this;
+    }
   };
 
   // Runs for a time. `training`: none, as it likes, or as the policy says.
@@ -173,26 +180,34 @@ TEST(QuotaPacing, GivesTrainingAllOfTheQuotaWhenNobodyAsks) {
   EXPECT_EQ(machine.group.use.throttled, throttled) << "and never all of it";
 }
 
+// Over many loads: a request may now and then find less than it needs, but not often; and what they leave is used, as
+// far as training can.
 TEST(QuotaPacing, HardlyEverMakesARequestWaitThatWouldNotWaitAlone) {
-  const auto holds = rc::check("requests beside training", [](std::uint64_t seed) {
-    const double rate = 10 + static_cast<double>(seed % 40);
-    const auto requests = Poisson(seed, rate, 12ms, 20s);
-    const int run_threads = 1 + static_cast<int>(seed / 40 % Machine::kCores);
-    const double busy = 0.5 + 0.1 * static_cast<double>(seed / 80 % 6);
-    Machine alone;
-    alone.run_threads = run_threads;
-    const auto without = alone.Run(20s, requests, Machine::Training::kNone);
-    Machine beside;
-    beside.run_threads = run_threads;
-    beside.trainer_busy = busy;
-    beside.Run(3s, Poisson(seed + 1, rate, 12ms, 3s), Machine::Training::kPaced);
-    const auto with = beside.Run(20s, requests, Machine::Training::kPaced);
-    RC_ASSERT(with.stalled <= without.stalled + 120ms);  // Of 20 s; a tenth of it is usual.
-    RC_ASSERT(with.served >= without.served - 120ms);
-    // And what they leave is used, as far as training can.
-    if (busy == 1) RC_ASSERT(with.trained >= (20s - with.served) * 9 / 10);
-  });
-  EXPECT_TRUE(holds);
+  constexpr int kSeeds = 8;
+  for (const int run_threads : {1, 2}) {
+    for (const double rate : {10.0, 20.0, 30.0, 50.0}) {
+      for (const double busy : {0.8, 1.0}) {
+        Machine::Outcome without;
+        Machine::Outcome with;
+        for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+          const auto requests = Poisson(seed, rate, 12ms, 20s);
+          Machine alone;
+          alone.run_threads = run_threads;
+          without += alone.Run(20s, requests, Machine::Training::kNone);
+          Machine beside;
+          beside.run_threads = run_threads;
+          beside.trainer_busy = busy;
+          beside.Run(3s, Poisson(seed + 100, rate, 12ms, 3s), Machine::Training::kPaced);
+          with += beside.Run(20s, requests, Machine::Training::kPaced);
+        }
+        const nanoseconds time = kSeeds * 20s;
+        SCOPED_TRACE(Format("{} threads, {} requests a second, trainers busy to {}", run_threads, rate, busy));
+        EXPECT_LE(with.stalled, without.stalled + time / 200);
+        EXPECT_GE(with.served, without.served - time / 200);
+        if (busy == 1) EXPECT_GE(with.trained, (time - with.served) * 19 / 20);
+      }
+    }
+  }
 }
 
 TEST(QuotaPacing, TheFirstRequestOfAllIsExpected) {

@@ -15,7 +15,7 @@ class Profile(TrainingTest):
         self.serve()
 
     def serve(self):
-        self.server = self.start(self.repository, "--state", self.state, "--data-root", self.data)
+        self.server = self.start(self.repository, "--state", self.state, "--data-root", self.data, "--colocation", "none")
 
     def profile(self, job_id):
         answer = self.server.call("GET", f"/v2/train/jobs/{job_id}/profile")

@@ -54,6 +54,18 @@ TEST(InterferenceMeter, SaysNothingOfWhatItHasSeldomSeen) {
   EXPECT_FALSE(Trained(1.3, 40).Worst(3));
 }
 
+TEST(InterferenceMeter, PrefersWhatIsCertain) {
+  InterferenceMeter meter = Trained(1.2, 2000);
+  std::mt19937_64 random(3);
+  std::lognormal_distribution<double> wild(0.3, 1);
+  const std::vector<OpRecord> ops = {{.op = 3, .began = At(0ms), .took = 4ms}};
+  for (int i = 0; i < 40; ++i) {
+    meter.Observe({.model = "wild", .began = At(1ms), .ended = At(3ms), .ratio = wild(random)}, ops);
+    meter.Observe({.model = "wild", .began = At(5ms), .ended = At(6ms), .ratio = 1}, ops);
+  }
+  EXPECT_EQ(meter.Worst(3)->model, "m");
+}
+
 TEST(InterferenceMeter, ForgetsSoThatAnOperatorGetsAnotherChance) {
   InterferenceMeter meter = Trained(1.3, 2000);
   meter.Age(InterferenceMeter::kHalfLife);

@@ -68,6 +68,9 @@ TEST(OpClassifier, GoesBackOnlyWhenRequestsAreClearlyFaster) {
   const OpVerdict heavy = classifier.Classify(Takes(10us), Slows(1.2), kLight);
   EXPECT_EQ(classifier.Classify(Takes(10us), Slows(1.07), heavy).op_class, OpClass::kHeavy);
   EXPECT_EQ(classifier.Classify(Takes(10us), Slows(1.07), kLight).op_class, OpClass::kLight);
+  EXPECT_EQ(classifier.Classify(Takes(10us), Slows(1.09, 200, 0.047), heavy).op_class, OpClass::kHeavy);
+  EXPECT_EQ(classifier.Classify(Takes(10us), Slows(1.2, 20, 0.07), heavy).op_class, OpClass::kHeavy)
+      << "what is known may get a little less";
   EXPECT_EQ(classifier.Classify(Takes(10us), Slows(1.03), heavy).op_class, OpClass::kLight);
   EXPECT_FALSE(classifier.Classify(Takes(10us), std::nullopt, heavy).measured) << "what was seen is forgotten";
 }

@@ -25,8 +25,8 @@ class OpWatchTest : public testing::Test {
       gate_.End();
     }
   }
-  std::vector<OpWatch::Change> Look(OpWatch& watch, std::span<const RunSample> runs = {}) {
-    return watch.Look(*board_, runs, clock_.Now());
+  std::vector<OpWatch::Change> Look(OpWatch& watch, std::span<const RunSample> runs = {}, bool was_stopped = false) {
+    return watch.Look(*board_, runs, was_stopped, clock_.Now());
   }
   // One run in the middle of each operator since `start`; those beside the large one take `times` as long.
   static std::vector<RunSample> Runs(MonotonicTime start, int steps, double times) {
@@ -76,7 +76,33 @@ TEST_F(OpWatchTest, TellsWhenAnOperatorIsTakenForSomethingElseAndWhy) {
   const Json::Value json = ChangesToJson(changes);
   EXPECT_EQ(json["count"], 1U);
   EXPECT_EQ(json["changes"][0]["class"], "heavy");
-  EXPECT_NE(json["changes"][0]["why"].asString().find("requests of m beside it take 1."), std::string::npos) << JsonLine(json);
+  EXPECT_NE(json["changes"][0]["why"].asString().find("requests of m beside it take 1."), std::string::npos)
+      << JsonLine(json);
+}
+
+TEST_F(OpWatchTest, AnOperatorThatStoodStillWasBesideNothing) {
+  OpWatch watch(GatedOps::kHeavyAsMeasured);
+  const MonotonicTime start = clock_.Now();
+  Train(400);
+  EXPECT_TRUE(Look(watch, Runs(start, 400, 1.5), true).empty());
+  EXPECT_FALSE(watch.ops()[1].worst);
+}
+
+TEST_F(OpWatchTest, RunsBesideAnOperatorThatHasNotEndedCountLater) {
+  OpWatch watch(GatedOps::kHeavyAsMeasured);
+  for (int i = 0; i < 100; ++i) {
+    const MonotonicTime start = clock_.Now();
+    gate_.Begin(0);
+    clock_.Advance(100us);
+    gate_.Begin(1);
+    clock_.Advance(4ms);
+    (void)Look(watch, Runs(start, 1, 1.5));  // In the middle of it.
+    clock_.Advance(1ms);
+    gate_.End();
+  }
+  (void)Look(watch);
+  ASSERT_TRUE(watch.ops()[1].worst);
+  EXPECT_NEAR(watch.ops()[1].worst->ratio, 1.5, 0.01);
 }
 
 TEST_F(OpWatchTest, ListsOperatorsByTheirTime) {

@@ -2,6 +2,7 @@
 
 #include "server/jobs/supervisor.h"
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -235,6 +236,34 @@ TEST_F(SupervisorTest, AJobThatCannotBeAdmittedNowIsBegunLater) {
   }
   TurnUntil(id, JobState::kSucceeded);
   EXPECT_EQ(Job(id).attempts, 1);
+}
+
+TEST_F(SupervisorTest, ATrainerThatDoesNotWaitWhenItIsToldToIsStopped) {
+  TrainerIs(std::string(kPlan) + "echo $$ > pid; while :; do sleep 0.01; done");
+  const JobId id = Submit();
+  TurnUntil(id, JobState::kRunning);
+  const auto stopped = [&] {
+    pid_t pid = 0;
+    std::ifstream(JobFolder::Of(options_.state, id).path / "pid") >> pid;
+    std::ifstream in("/proc/" + std::to_string(pid) + "/stat");
+    std::string text;
+    std::getline(in, text);
+    const auto name = text.rfind(')');
+    return name != std::string::npos && text.size() > name + 2 && text[name + 2] == 'T';
+  };
+  ASSERT_TRUE(supervisor_->Pause(id));
+  clock_.Advance(ContainedTrainer::kHoldBound - 1ms);
+  supervisor_->Turn();
+  EXPECT_FALSE(stopped());
+  clock_.Advance(1ms);
+  TurnUntil(stopped);
+  clock_.Advance(2 * options_.hang_limit);
+  supervisor_->Turn();
+  EXPECT_EQ(Job(id).state, JobState::kPaused) << "it does not hang, it is stopped";
+  const auto events = store_->EventsAfter(id, 0, 100).value();
+  EXPECT_EQ(std::ranges::count(events, "hold_ignored", &JobEvent::kind), 1);
+  ASSERT_TRUE(supervisor_->Resume(id));
+  TurnUntil([&] { return !stopped(); });
 }
 
 }  // namespace
