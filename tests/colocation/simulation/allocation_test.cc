@@ -26,6 +26,15 @@ void* operator new(std::size_t bytes) {
 void* operator new[](std::size_t bytes) {
   return Allocate(bytes);
 }
+// The standard library's algorithms ask this way, too.
+void* operator new(std::size_t bytes, const std::nothrow_t& /*tag*/) noexcept {
+  ++allocations;
+  return std::malloc(bytes > 0 ? bytes : 1);
+}
+void* operator new[](std::size_t bytes, const std::nothrow_t& /*tag*/) noexcept {
+  ++allocations;
+  return std::malloc(bytes > 0 ? bytes : 1);
+}
 void operator delete(void* memory) noexcept {
   std::free(memory);
 }
