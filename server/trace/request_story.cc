@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <utility>
 
 #include "api/base/format.h"
 #include "api/wire/json_text.h"
@@ -93,8 +92,8 @@ Result<RequestStory> TellStory(const FlightRecorder& recorder, std::string_view 
   }
   std::ranges::sort(story.runs, {}, &BatchRun::began);
   FindOthers(runs, story);
-  for (TrainingSpan& span : TrainingSpans(recorder)) {
-    if (span.trainers > 0 && span.Overlaps(story.arrived, story.end())) story.training.push_back(std::move(span));
+  for (const TrainingSpan& span : TrainingSpans(recorder)) {
+    if (span.trainers > 0 && span.Overlaps(story.arrived, story.end())) story.training.push_back(span);
   }
   return story;
 }

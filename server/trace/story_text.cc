@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <span>
-#include <utility>
 
 #include "api/base/format.h"
 #include "server/trace/request_words.h"
@@ -113,7 +112,7 @@ Json::Value StoryJson(const RequestStory& story) {
   json["training"] = Json::Value(Json::arrayValue);
   for (const TrainingSpan& span : Last(story.training)) json["training"].append(SpanJson(span, story.arrived));
   json["words"] = Json::Value(Json::arrayValue);
-  for (std::string& line : WordsOf(story)) json["words"].append(std::move(line));
+  for (const std::string& line : WordsOf(story)) json["words"].append(line);
   return json;
 }
 

@@ -65,7 +65,7 @@ std::string HoldWords(HoldReason reason, const TrainingSpan& span) {
   if (reason == HoldReason::kRequests) return CountText(span.requests, "request") + " under way";
   if (reason == HoldReason::kPaused) return "a person paused it";
   if (reason != HoldReason::kQuota) return Format("the policy said so ({})", HoldReasonName(reason));
-  const std::string kept = "the CPU time of the period was kept for requests";
+  std::string kept = "the CPU time of the period was kept for requests";
   if (!span.quota_left || !span.until_refill) return kept;
   return Format("{} ({} of it were left, the next began in {})", kept, TimeText(*span.quota_left),
                 TimeText(*span.until_refill));

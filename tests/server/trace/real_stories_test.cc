@@ -1,6 +1,10 @@
 // What is told of requests that real parts have served: the service, the dispatcher and the recorder.
 
+#include <atomic>
 #include <future>
+#include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>

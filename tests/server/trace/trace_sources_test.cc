@@ -1,7 +1,9 @@
 #include "server/trace/trace_sources.h"
 
+#include <chrono>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
