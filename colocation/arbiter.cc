@@ -83,7 +83,7 @@ std::unique_ptr<TrainerLease> Arbiter::Admit(const ArbitratedTrainer& trainer) {
     const MutexLock lock(mu_);
     id = next_trainer_++;
     trainers_[id] = {.id = id, .who = trainer};
-    notes_.Began(clock_.Now(), id, trainer.threads, trainers_.size());
+    notes_.Began(clock_.Now(), id, trainer.threads, Standing());
   }
   Wake();
   return std::unique_ptr<TrainerLease>(new TrainerLease(*this, id));
@@ -134,6 +134,7 @@ ColocationDecision Arbiter::Decide(ColocationSnapshot seen) {
   ColocationDecision decision = policy_.Decide(seen);
   if (!ledgers_.empty()) decision.look_again = std::min<std::chrono::nanoseconds>(decision.look_again, kLongestLook);
   if (fresh) decision.look_again = std::min<std::chrono::nanoseconds>(decision.look_again, kSettling);
+  held_to_learn_ = false;
   if (learning) {
     Learn(decision);
   } else {
@@ -147,7 +148,8 @@ void Arbiter::Learn(ColocationDecision& decision) {
   if (!learning_since_) learning_since_ = now;
   const auto since = (now - *learning_since_) % (2 * kLearningTurn + kLearningRest);
   const bool rests = since >= 2 * kLearningTurn;
-  if (since < kLearningTurn) decision.hold = HoldReason::kQuota;
+  held_to_learn_ = since < kLearningTurn;
+  if (held_to_learn_) decision.hold = HoldReason::kQuota;
   if (!rests) decision.look_again = std::min<std::chrono::nanoseconds>(decision.look_again, kLearningLook);
 }
 
@@ -187,15 +189,18 @@ void Arbiter::SetPermit(Trainer& trainer, Permit permit) {
   if (trainer.who.board != nullptr) trainer.who.board->Set(permit, clock_.Now());
 }
 
-void Arbiter::SetHold(std::optional<HoldReason> hold, std::optional<HoldReason> hold_heavy, MonotonicTime now) {
-  if (hold == state_.hold && hold_heavy == state_.hold_heavy) return;
+void Arbiter::SetHold(std::optional<HoldReason> hold, std::optional<HoldReason> hold_heavy,
+                      const TrainingNotes::Seen& seen, MonotonicTime now) {
+  if (hold == state_.hold && hold_heavy == state_.hold_heavy && seen.learning == told_of_learning_) return;
   state_.hold = hold;
   state_.hold_heavy = hold_heavy;
-  notes_.Decided(now, hold, hold_heavy, {pending_.load(std::memory_order_relaxed), trainers_.size(), views_});
+  told_of_learning_ = seen.learning;
+  notes_.Decided(now, hold, hold_heavy, seen);
 }
 
-void Arbiter::Apply(const ColocationDecision& decision, MonotonicTime began) {
-  SetHold(decision.hold, decision.hold_heavy, began);
+void Arbiter::Apply(const ColocationDecision& decision, std::int64_t pending, MonotonicTime began) {
+  SetHold(decision.hold, decision.hold_heavy,
+          {.requests = pending, .trainers = trainers_.size(), .quotas = views_, .learning = held_to_learn_}, began);
   state_.threads = decision.threads;
   ReadLedgers();
   for (auto& [id, trainer] : trainers_) {
@@ -215,7 +220,9 @@ void Arbiter::Run() {
     {
       const MutexLock lock(mu_);
       while (NobodyToHold() && !stopping_) {
-        SetHold(std::nullopt, std::nullopt, clock_.Now());
+        SetHold(std::nullopt, std::nullopt,
+                {.requests = pending_.load(std::memory_order_relaxed), .trainers = trainers_.size(), .quotas = {}},
+                clock_.Now());
         changed_.Wait(mu_);
       }
       if (stopping_) return;
@@ -228,7 +235,7 @@ void Arbiter::Run() {
     const MonotonicTime began = clock_.Now();
     const ColocationDecision decision = Decide(seen);
     const MutexLock lock(mu_);
-    Apply(decision, began);
+    Apply(decision, seen.pending, began);
     if (news_ != heard || stopping_) continue;
     if (decision.look_again == std::chrono::nanoseconds::max()) {
       changed_.Wait(mu_);
@@ -245,7 +252,7 @@ TrainerLease::~TrainerLease() {
   arbiter_.ApplyTo(found->second, std::nullopt);
   arbiter_.trainers_.erase(found);
   arbiter_.heeds_requests_.store(arbiter_.policy_.heeds_requests() || arbiter_.AnyGated());
-  arbiter_.notes_.Ended(arbiter_.clock_.Now(), id_, arbiter_.trainers_.size());
+  arbiter_.notes_.Ended(arbiter_.clock_.Now(), id_, arbiter_.Standing());
 }
 
 void TrainerLease::SetPaused(bool paused) {
