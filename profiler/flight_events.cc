@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
 
 namespace tandem {
 namespace {
@@ -46,30 +45,10 @@ std::optional<ErrorCode> ErrorOf(std::uint8_t code) {
   return static_cast<ErrorCode>(code - 1);
 }
 
-// Whether a character of UTF-8 goes on there.
-bool IsInside(char byte) {
-  return (static_cast<unsigned char>(byte) & 0xC0) == 0x80;
-}
-
 }  // namespace
 
 std::string RequestName(std::uint64_t number) {
   return "r-" + std::to_string(number);
-}
-
-ClientId ClientId::Of(std::string_view id) noexcept {
-  ClientId made{.hash = std::hash<std::string_view>()(id), .size = Clipped(static_cast<std::int64_t>(id.size()))};
-  std::copy_n(id.begin(), std::min(id.size(), kShown), made.text.begin());
-  return made;
-}
-
-std::string ClientId::Text() const {
-  if (size <= kShown) return {text.data(), size};
-  // The character that the text may end in the middle of goes.
-  std::size_t end = kShown;
-  while (end > 0 && IsInside(text[end - 1])) --end;
-  if (end > 0 && (static_cast<unsigned char>(text[end - 1]) & 0x80) != 0) --end;
-  return std::string(text.data(), end) + "…";
 }
 
 FlightRecord RequestArrived::Pack() const noexcept {

@@ -1,15 +1,14 @@
 #pragma once
 
-#include <array>
 #include <chrono>
 #include <cstdint>
 #include <limits>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "api/base/clock.h"
 #include "api/base/error.h"
+#include "profiler/client_id.h"
 #include "profiler/record_ring.h"
 
 // What the flight recorder keeps, each as a struct that packs itself into a record. Times that are not known, and the
@@ -33,21 +32,6 @@ inline constexpr FlightKind kFirstOfTraining = FlightKind::kTrainingDecision;
 
 // "r-17": as answers, the log and calls name a request that the server has numbered.
 [[nodiscard]] std::string RequestName(std::uint64_t number);
-
-// The id that a client gave its request, of any length: its hash, and its first bytes for people.
-struct ClientId {
-  static constexpr std::size_t kShown = 24;
-
-  std::uint64_t hash = 0;
-  std::uint16_t size = 0;  // Up to 65535.
-  std::array<char, kShown> text{};
-
-  [[nodiscard]] static ClientId Of(std::string_view id) noexcept;
-  // As much of it as is known, cut between characters and with "…" when that is not all.
-  [[nodiscard]] std::string Text() const;
-
-  friend bool operator==(const ClientId&, const ClientId&) = default;
-};
 
 struct RequestArrived {
   static constexpr FlightKind kKind = FlightKind::kRequestArrived;

@@ -1,4 +1,5 @@
 """What the server tells of requests afterwards: in words, as facts, and as a picture for Perfetto."""
+import concurrent.futures
 import json
 import urllib.parse
 
@@ -106,8 +107,8 @@ class Trace(HostileTest):
         self.assertRegex(lines[1], "^  answered after")
 
     def test_an_id_cannot_move_the_cursor_or_forge_lines(self):
-        self.send(body("waits", 10, "x\x1b[2J\n  forged"))
-        name = self.story("x\x1b[2J\n  forged")["request"]
+        name = self.send(body("waits", 10, "x\x1b[2J\n  forged")).headers["Tandem-Request"]
+        self.assertEqual(self.story(name)["id"], "x\x1b[2J\n  forged")
         answer = self.server.call("GET", f"/v2/trace/requests/{name}", headers={"Accept": "text/plain"})
         printed = tandem("trace", name, "--url", f"http://{self.server.http}").stdout
         for text in (answer.body.decode(), printed):
@@ -229,6 +230,18 @@ class Trace(HostileTest):
         for seconds in ("0", "-1", "3601", "nan", "x", ""):
             self.assertRefused(self.send(request(method="GET", path=f"/v2/trace?seconds={seconds}")), "seconds", status=400)
         self.assertRefused(self.send(request(method="GET", path="/v2/trace?minutes=1")), "minutes", status=400)
+
+    def test_many_at_once_are_answered_or_told_to_ask_again(self):
+        def ask(_):
+            return self.server.call("GET", "/v2/trace?seconds=60")
+        with concurrent.futures.ThreadPoolExecutor(32) as pool:
+            answers = list(pool.map(ask, range(128)))
+        self.assertLessEqual({answer.status for answer in answers}, {200, 503})
+        for answer in answers:
+            if answer.status == 503:
+                self.assertIn("traces are being made already", answer.error)
+        for _ in range(10):  # Whoever was refused has taken no place.
+            self.assertEqual(ask(None).status, 200)
 
     def test_the_command_writes_a_file_and_explains_requests(self):
         url = ("--url", f"http://{self.server.http}")
