@@ -42,6 +42,10 @@ Status DeadlineAdmission::Admit(const AdmissionSnapshot& s) const {
               s.model, Ms(left), Ms(s.work_ahead), Ms(run));
 }
 
+RunWeight DeadlineAdmission::WeightOf(const AdmissionSnapshot& s) const {
+  return s.run && IsDoubtful(*s.run, s.now) ? RunWeight::kDoubtful : RunWeight::kCounted;
+}
+
 Result<std::unique_ptr<const AdmissionPolicy>> MakeAdmission(std::string_view name) {
   if (name == "deadline") return std::make_unique<DeadlineAdmission>();
   if (name == "queue") return std::make_unique<BoundedQueueAdmission>();

@@ -8,6 +8,7 @@
 
 #include "api/base/clock.h"
 #include "api/base/result.h"
+#include "profiler/flight_events.h"
 #include "profiler/latency_model.h"
 
 namespace tandem {
@@ -33,6 +34,8 @@ class AdmissionPolicy {
   virtual ~AdmissionPolicy() = default;
   // At arrival: whether it may wait.
   [[nodiscard]] virtual Status Admit(const AdmissionSnapshot& snapshot) const = 0;
+  // What the expected time of its own run means to that.
+  [[nodiscard]] virtual RunWeight WeightOf(const AdmissionSnapshot& snapshot) const = 0;
   // When its turn has come, before its deadline: whether it is computed. `run` is its own alone, if that is known.
   [[nodiscard]] virtual bool IsHopeless(MonotonicTime now, MonotonicTime deadline,
                                         const std::optional<RunPrediction>& run) const = 0;
@@ -42,6 +45,7 @@ class AdmissionPolicy {
 class BoundedQueueAdmission final : public AdmissionPolicy {
  public:
   [[nodiscard]] Status Admit(const AdmissionSnapshot& snapshot) const override;
+  [[nodiscard]] RunWeight WeightOf(const AdmissionSnapshot& /*snapshot*/) const override { return RunWeight::kIgnored; }
   [[nodiscard]] bool IsHopeless(MonotonicTime /*now*/, MonotonicTime /*deadline*/,
                                 const std::optional<RunPrediction>& /*run*/) const override {
     return false;
@@ -55,6 +59,7 @@ class BoundedQueueAdmission final : public AdmissionPolicy {
 class DeadlineAdmission final : public AdmissionPolicy {
  public:
   [[nodiscard]] Status Admit(const AdmissionSnapshot& snapshot) const override;
+  [[nodiscard]] RunWeight WeightOf(const AdmissionSnapshot& snapshot) const override;
   [[nodiscard]] bool IsHopeless(MonotonicTime now, MonotonicTime deadline,
                                 const std::optional<RunPrediction>& run) const override;
 

@@ -80,7 +80,7 @@ std::unique_ptr<TrainerLease> Arbiter::Admit(const ArbitratedTrainer& trainer) {
     const MutexLock lock(mu_);
     id = next_trainer_++;
     trainers_[id] = {.id = id, .who = trainer};
-    notes_.Began(clock_.Now(), id, trainer.threads, trainers_.size());
+    notes_.Began(clock_.Now(), id, trainer.threads, Standing());
   }
   news_.Notify();
   return std::unique_ptr<TrainerLease>(new TrainerLease(*this, id));
@@ -123,6 +123,7 @@ ColocationDecision Arbiter::Decide(ColocationSnapshot seen) {
   ColocationDecision decision = policy_.Decide(seen);
   if (!ledgers_.empty()) decision.look_again = std::min<std::chrono::nanoseconds>(decision.look_again, kLongestLook);
   if (fresh) decision.look_again = std::min<std::chrono::nanoseconds>(decision.look_again, kSettling);
+  held_to_learn_ = false;
   if (learning) {
     Learn(decision);
   } else {
@@ -136,7 +137,8 @@ void Arbiter::Learn(ColocationDecision& decision) {
   if (!learning_since_) learning_since_ = now;
   const auto since = (now - *learning_since_) % (2 * kLearningTurn + kLearningRest);
   const bool rests = since >= 2 * kLearningTurn;
-  if (since < kLearningTurn) decision.hold = HoldReason::kQuota;
+  held_to_learn_ = since < kLearningTurn;
+  if (held_to_learn_) decision.hold = HoldReason::kQuota;
   if (!rests) decision.look_again = std::min<std::chrono::nanoseconds>(decision.look_again, kLearningLook);
 }
 
@@ -182,16 +184,18 @@ void Arbiter::SetPermit(Trainer& trainer, Permit permit) {
   if (trainer.who.board != nullptr) trainer.who.board->Set(permit, clock_.Now());
 }
 
-void Arbiter::SetHold(std::optional<HoldReason> hold, std::optional<HoldReason> hold_heavy, std::int64_t pending,
-                      MonotonicTime now) {
-  if (hold == state_.hold && hold_heavy == state_.hold_heavy) return;
+void Arbiter::SetHold(std::optional<HoldReason> hold, std::optional<HoldReason> hold_heavy,
+                      const TrainingNotes::Seen& seen, MonotonicTime now) {
+  if (hold == state_.hold && hold_heavy == state_.hold_heavy && seen.learning == told_of_learning_) return;
   state_.hold = hold;
   state_.hold_heavy = hold_heavy;
-  notes_.Decided(now, hold, hold_heavy, {pending, trainers_.size(), views_});
+  told_of_learning_ = seen.learning;
+  notes_.Decided(now, hold, hold_heavy, seen);
 }
 
 void Arbiter::Apply(const ColocationDecision& decision, std::int64_t pending, MonotonicTime began) {
-  SetHold(decision.hold, decision.hold_heavy, pending, began);
+  SetHold(decision.hold, decision.hold_heavy,
+          {.requests = pending, .trainers = trainers_.size(), .quotas = views_, .learning = held_to_learn_}, began);
   state_.threads = decision.threads;
   ReadLedgers();
   for (auto& [id, trainer] : trainers_) {
@@ -224,8 +228,8 @@ void Arbiter::Run() {
 std::optional<ColocationSnapshot> Arbiter::Look() {
   const MutexLock lock(mu_);
   if (NobodyToHold()) {
-    views_.clear();
-    SetHold(std::nullopt, std::nullopt, 0, clock_.Now());
+    SetHold(std::nullopt, std::nullopt,
+            {.requests = pending_.load(), .trainers = trainers_.size(), .quotas = {}, .learning = false}, clock_.Now());
     return std::nullopt;
   }
   const int trainers = static_cast<int>(trainers_.size());
@@ -243,7 +247,7 @@ TrainerLease::~TrainerLease() {
     arbiter_.LetOn(found->second);
     arbiter_.trainers_.erase(found);
     arbiter_.heeds_requests_.store(arbiter_.policy_.heeds_requests() || arbiter_.AnyGated());
-    arbiter_.notes_.Ended(arbiter_.clock_.Now(), id_, arbiter_.trainers_.size());
+    arbiter_.notes_.Ended(arbiter_.clock_.Now(), id_, arbiter_.Standing());
   }
   arbiter_.news_.Notify();
 }

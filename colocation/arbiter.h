@@ -123,13 +123,17 @@ class Arbiter {
   // What to do while it is not known when periods begin.
   void Learn(ColocationDecision& decision);
   [[nodiscard]] bool NobodyToHold() const REQUIRES(mu_);
-  // What was decided from a look that began at that time.
+  // What was decided from a look that began at that time and saw so many requests.
   void Apply(const ColocationDecision& decision, std::int64_t pending, MonotonicTime began) REQUIRES(mu_);
   [[nodiscard]] bool AnyGated() const REQUIRES(mu_);
   void ReadLedgers() REQUIRES(mu_);
-  // Remembers what was decided, and tells the recorder when it is something new. Arbiter thread only.
-  void SetHold(std::optional<HoldReason> hold, std::optional<HoldReason> hold_heavy, std::int64_t pending,
+  // Remembers what was decided, and tells the recorder when it is something new, with what it was decided from.
+  // Arbiter thread only.
+  void SetHold(std::optional<HoldReason> hold, std::optional<HoldReason> hold_heavy, const TrainingNotes::Seen& seen,
                MonotonicTime now) REQUIRES(mu_);
+  [[nodiscard]] TrainingNotes::Standing Standing() const REQUIRES(mu_) {
+    return {.trainers = trainers_.size(), .hold = state_.hold, .hold_heavy = state_.hold_heavy};
+  }
   void ApplyTo(Trainer& trainer, std::optional<HoldReason> hold) REQUIRES(mu_);
   void SetPermit(Trainer& trainer, Permit permit) REQUIRES(mu_);
   // For good.
@@ -156,6 +160,8 @@ class Arbiter {
   std::vector<QuotaView> views_;
   DemandMeter demand_;
   std::optional<MonotonicTime> learning_since_;
+  bool held_to_learn_ = false;     // By the last decision.
+  bool told_of_learning_ = false;  // The recorder was, and it goes on.
 
   mutable Mutex mu_;
   std::map<std::uint64_t, Trainer> trainers_ GUARDED_BY(mu_);

@@ -152,8 +152,15 @@ BatchRunner::Run BatchRunner::Execute(std::span<const WorkItem> items, std::uint
                 .compute_infer = computed - ready,
                 .compute_output = end - computed};
   if (batch != 0) {
-    recorder_->Write(
-        BatchEnded{.at = end, .batch = batch, .error = run.ran ? std::nullopt : std::optional(run.ran.error().code)});
+    recorder_->Write(BatchEnded{.at = end,
+                                .batch = batch,
+                                .error = run.ran ? std::nullopt : std::optional(run.ran.error().code),
+                                .model = recorder_->names().NumberOf(servable.name()),
+                                .version = servable.version(),
+                                .elements = elements,
+                                .requests = static_cast<std::int64_t>(items.size()),
+                                .worker = worker,
+                                .began = run.start});
   }
   return run;
 }

@@ -100,6 +100,7 @@ void Dispatcher::Record(std::uint64_t request, std::int64_t elements, Admitted v
                              .left = {},
                              .ahead = seen.work_ahead,
                              .run = {},
+                             .weight = admission_.WeightOf(seen),
                              .waiting = static_cast<std::int64_t>(seen.queued),
                              .elements = elements};
   if (seen.deadline) admission.left = *seen.deadline - seen.now;

@@ -13,15 +13,23 @@ double Room(const QuotaView& quota) {
 
 }  // namespace
 
-void TrainingNotes::Began(MonotonicTime now, std::uint64_t trainer, int threads, std::size_t trainers) const {
+void TrainingNotes::Began(MonotonicTime now, std::uint64_t trainer, int threads, const Standing& standing) const {
   if (recorder_ == nullptr) return;
-  recorder_->Write(
-      TrainerBegan{.at = now, .trainer = trainer, .threads = threads, .trainers = static_cast<std::int64_t>(trainers)});
+  recorder_->Write(TrainerBegan{.at = now,
+                                .trainer = trainer,
+                                .threads = threads,
+                                .trainers = static_cast<std::int64_t>(standing.trainers),
+                                .hold = HoldCode(standing.hold),
+                                .hold_heavy = HoldCode(standing.hold_heavy)});
 }
 
-void TrainingNotes::Ended(MonotonicTime now, std::uint64_t trainer, std::size_t trainers) const {
+void TrainingNotes::Ended(MonotonicTime now, std::uint64_t trainer, const Standing& standing) const {
   if (recorder_ == nullptr) return;
-  recorder_->Write(TrainerEnded{.at = now, .trainer = trainer, .trainers = static_cast<std::int64_t>(trainers)});
+  recorder_->Write(TrainerEnded{.at = now,
+                                .trainer = trainer,
+                                .trainers = static_cast<std::int64_t>(standing.trainers),
+                                .hold = HoldCode(standing.hold),
+                                .hold_heavy = HoldCode(standing.hold_heavy)});
 }
 
 void TrainingNotes::Held(MonotonicTime now, std::uint64_t trainer, std::optional<HoldReason> hold) const {
@@ -35,6 +43,7 @@ void TrainingNotes::Decided(MonotonicTime now, std::optional<HoldReason> hold, s
   TrainingDecision decision{.at = now,
                             .hold = HoldCode(hold),
                             .hold_heavy = HoldCode(hold_heavy),
+                            .learning = seen.learning,
                             .requests = seen.requests,
                             .trainers = static_cast<std::int64_t>(seen.trainers),
                             .quota_left = {},

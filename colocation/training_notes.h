@@ -19,9 +19,14 @@ class TrainingNotes {
   // Borrowed; null: nothing is recorded.
   explicit TrainingNotes(FlightRecorder* recorder) : recorder_(recorder) {}
 
-  // `trainers` is how many there are then.
-  void Began(MonotonicTime now, std::uint64_t trainer, int threads, std::size_t trainers) const;
-  void Ended(MonotonicTime now, std::uint64_t trainer, std::size_t trainers) const;
+  // What is decided when a trainer comes or goes, and how many there are then.
+  struct Standing {
+    std::size_t trainers = 0;
+    std::optional<HoldReason> hold;
+    std::optional<HoldReason> hold_heavy;
+  };
+  void Began(MonotonicTime now, std::uint64_t trainer, int threads, const Standing& standing) const;
+  void Ended(MonotonicTime now, std::uint64_t trainer, const Standing& standing) const;
   // Nullopt: it was let on.
   void Held(MonotonicTime now, std::uint64_t trainer, std::optional<HoldReason> hold) const;
 
@@ -30,6 +35,7 @@ class TrainingNotes {
     std::int64_t requests = 0;
     std::size_t trainers = 0;
     std::span<const QuotaView> quotas;
+    bool learning = false;  // It is held to learn when periods begin.
   };
   void Decided(MonotonicTime now, std::optional<HoldReason> hold, std::optional<HoldReason> hold_heavy,
                const Seen& seen) const;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
 
 namespace tandem {
 namespace {
@@ -46,35 +45,16 @@ std::optional<ErrorCode> ErrorOf(std::uint8_t code) {
   return static_cast<ErrorCode>(code - 1);
 }
 
-// Whether a character of UTF-8 goes on there.
-bool IsInside(char byte) {
-  return (static_cast<unsigned char>(byte) & 0xC0) == 0x80;
-}
-
 }  // namespace
 
 std::string RequestName(std::uint64_t number) {
   return "r-" + std::to_string(number);
 }
 
-ClientId ClientId::Of(std::string_view id) noexcept {
-  ClientId made{.hash = std::hash<std::string_view>()(id), .size = Clipped(static_cast<std::int64_t>(id.size()))};
-  std::copy_n(id.begin(), std::min(id.size(), kShown), made.text.begin());
-  return made;
-}
-
-std::string ClientId::Text() const {
-  if (size <= kShown) return {text.data(), size};
-  // The character that the text may end in the middle of goes.
-  std::size_t end = kShown;
-  while (end > 0 && IsInside(text[end - 1])) --end;
-  if (end > 0 && (static_cast<unsigned char>(text[end - 1]) & 0x80) != 0) --end;
-  return std::string(text.data(), end) + "…";
-}
-
 FlightRecord RequestArrived::Pack() const noexcept {
   FlightRecord record = Begin(*this, request);
   record.name = model;
+  record.code = waits_for_company ? 1 : 0;
   record.count = id.size;
   record.values[0] = static_cast<std::int64_t>(id.hash);
   static_assert(ClientId::kShown == 3 * sizeof(std::int64_t));
@@ -86,6 +66,7 @@ RequestArrived RequestArrived::Unpack(const FlightRecord& record) {
   RequestArrived event{.at = At(record.time),
                        .request = record.subject,
                        .model = record.name,
+                       .waits_for_company = record.code != 0,
                        .id = {.hash = static_cast<std::uint64_t>(record.values[0]), .size = record.count}};
   std::memcpy(event.id.text.data(), &record.values[1], ClientId::kShown);
   return event;
@@ -94,6 +75,7 @@ RequestArrived RequestArrived::Unpack(const FlightRecord& record) {
 FlightRecord RequestAdmission::Pack() const noexcept {
   FlightRecord record = Begin(*this, request);
   record.code = static_cast<std::uint8_t>(verdict);
+  record.name = static_cast<std::uint32_t>(weight);
   record.count = Clipped(elements);
   record.values = {Number(left), ahead.count(), Number(run), waiting};
   return record;
@@ -106,6 +88,7 @@ RequestAdmission RequestAdmission::Unpack(const FlightRecord& record) {
           .left = Time(record.values[0]),
           .ahead = nanoseconds(record.values[1]),
           .run = Time(record.values[2]),
+          .weight = static_cast<RunWeight>(record.name),
           .waiting = record.values[3],
           .elements = record.count};
 }
@@ -160,17 +143,31 @@ BatchBegan BatchBegan::Unpack(const FlightRecord& record) {
 FlightRecord BatchEnded::Pack() const noexcept {
   FlightRecord record = Begin(*this, batch);
   record.code = CodeOf(error);
+  record.name = model;
+  record.count = worker;
+  record.values = {version, elements, requests, began ? began->time_since_epoch().count() : kNone};
   return record;
 }
 
 BatchEnded BatchEnded::Unpack(const FlightRecord& record) {
-  return {.at = At(record.time), .batch = record.subject, .error = ErrorOf(record.code)};
+  BatchEnded event{.at = At(record.time),
+                   .batch = record.subject,
+                   .error = ErrorOf(record.code),
+                   .model = record.name,
+                   .version = record.values[0],
+                   .elements = record.values[1],
+                   .requests = record.values[2],
+                   .worker = record.count,
+                   .began = {}};
+  if (record.values[3] != kNone) event.began = At(record.values[3]);
+  return event;
 }
 
 FlightRecord TrainingDecision::Pack() const noexcept {
   FlightRecord record = Begin(*this, 0);
   record.code = hold;
   record.count = hold_heavy;
+  record.name = learning ? 1 : 0;
   record.values = {requests, trainers, Number(quota_left), Number(until_refill)};
   return record;
 }
@@ -179,6 +176,7 @@ TrainingDecision TrainingDecision::Unpack(const FlightRecord& record) {
   return {.at = At(record.time),
           .hold = record.code,
           .hold_heavy = static_cast<std::uint8_t>(record.count),
+          .learning = record.name != 0,
           .requests = record.values[0],
           .trainers = record.values[1],
           .quota_left = Time(record.values[2]),
@@ -187,22 +185,35 @@ TrainingDecision TrainingDecision::Unpack(const FlightRecord& record) {
 
 FlightRecord TrainerBegan::Pack() const noexcept {
   FlightRecord record = Begin(*this, trainer);
+  record.code = hold;
+  record.count = hold_heavy;
   record.values = {threads, trainers, 0, 0};
   return record;
 }
 
 TrainerBegan TrainerBegan::Unpack(const FlightRecord& record) {
-  return {.at = At(record.time), .trainer = record.subject, .threads = record.values[0], .trainers = record.values[1]};
+  return {.at = At(record.time),
+          .trainer = record.subject,
+          .threads = record.values[0],
+          .trainers = record.values[1],
+          .hold = record.code,
+          .hold_heavy = static_cast<std::uint8_t>(record.count)};
 }
 
 FlightRecord TrainerEnded::Pack() const noexcept {
   FlightRecord record = Begin(*this, trainer);
+  record.code = hold;
+  record.count = hold_heavy;
   record.values[0] = trainers;
   return record;
 }
 
 TrainerEnded TrainerEnded::Unpack(const FlightRecord& record) {
-  return {.at = At(record.time), .trainer = record.subject, .trainers = record.values[0]};
+  return {.at = At(record.time),
+          .trainer = record.subject,
+          .trainers = record.values[0],
+          .hold = record.code,
+          .hold_heavy = static_cast<std::uint8_t>(record.count)};
 }
 
 FlightRecord TrainerHeld::Pack() const noexcept {

@@ -1,15 +1,14 @@
 #pragma once
 
-#include <array>
 #include <chrono>
 #include <cstdint>
 #include <limits>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "api/base/clock.h"
 #include "api/base/error.h"
+#include "profiler/client_id.h"
 #include "profiler/record_ring.h"
 
 // What the flight recorder keeps, each as a struct that packs itself into a record. Times that are not known, and the
@@ -34,27 +33,12 @@ inline constexpr FlightKind kFirstOfTraining = FlightKind::kTrainingDecision;
 // "r-17": as answers, the log and calls name a request that the server has numbered.
 [[nodiscard]] std::string RequestName(std::uint64_t number);
 
-// The id that a client gave its request, of any length: its hash, and its first bytes for people.
-struct ClientId {
-  static constexpr std::size_t kShown = 24;
-
-  std::uint64_t hash = 0;
-  std::uint16_t size = 0;  // Up to 65535.
-  std::array<char, kShown> text{};
-
-  [[nodiscard]] static ClientId Of(std::string_view id) noexcept;
-  [[nodiscard]] bool Is(std::string_view id) const { return *this == Of(id); }
-  // As much of it as is known, cut between characters and with "…" when that is not all.
-  [[nodiscard]] std::string Text() const;
-
-  friend bool operator==(const ClientId&, const ClientId&) = default;
-};
-
 struct RequestArrived {
   static constexpr FlightKind kKind = FlightKind::kRequestArrived;
   MonotonicTime at;
   std::uint64_t request = 0;
-  std::uint32_t model = 0;  // 0: no model of that name is served.
+  std::uint32_t model = 0;         // 0: no model of that name is served, or there is no room for its name.
+  bool waits_for_company = false;  // Runs of its model may be put off for others to join.
   ClientId id;
 
   [[nodiscard]] FlightRecord Pack() const noexcept;
@@ -72,6 +56,19 @@ enum class Admitted : std::uint8_t {
   kModelFull,  // The queue of its model.
   kFull,       // The queue.
   kHopeless,   // It is not expected in time.
+  // Refused before anything was known of queues:
+  kNoModel,    // None of that name is served.
+  kNoVersion,  // Its model is, but not in that version.
+  kNotReady,   // Its model.
+  kUnfit,      // It does not fit its model, or names what is not there.
+  kNoMemory,   // To prepare it.
+};
+
+// What the expected time of its own run meant to that.
+enum class RunWeight : std::uint8_t {
+  kCounted,
+  kDoubtful,  // Not counted: a guess, or learnt too long ago.
+  kIgnored,   // Such times are never asked for.
 };
 
 struct RequestAdmission {
@@ -82,8 +79,9 @@ struct RequestAdmission {
   std::optional<std::chrono::nanoseconds> left;  // Until its deadline; nullopt: it has none.
   std::chrono::nanoseconds ahead{0};             // Of work, as far as known. Only with a deadline.
   std::optional<std::chrono::nanoseconds> run;   // Its own takes no longer, most likely. Only with a deadline.
-  std::int64_t waiting = 0;                      // Other requests.
-  std::int64_t elements = 1;                     // Up to 65535.
+  RunWeight weight = RunWeight::kCounted;
+  std::int64_t waiting = 0;   // Other requests.
+  std::int64_t elements = 1;  // Up to 65535.
 
   [[nodiscard]] FlightRecord Pack() const noexcept;
   [[nodiscard]] static RequestAdmission Unpack(const FlightRecord& record);
@@ -130,11 +128,18 @@ struct BatchBegan {
   [[nodiscard]] static BatchBegan Unpack(const FlightRecord& record);
 };
 
+// With what is needed of its beginning, which may be overwritten.
 struct BatchEnded {
   static constexpr FlightKind kKind = FlightKind::kBatchEnded;
   MonotonicTime at;
   std::uint64_t batch = 0;
   std::optional<ErrorCode> error;
+  std::uint32_t model = 0;
+  std::int64_t version = 0;
+  std::int64_t elements = 0;
+  std::int64_t requests = 0;
+  std::uint16_t worker = 0;
+  std::optional<MonotonicTime> began;  // Nullopt: nothing is known of it, and the fields above say nothing.
 
   [[nodiscard]] FlightRecord Pack() const noexcept;
   [[nodiscard]] static BatchEnded Unpack(const FlightRecord& record);
@@ -146,6 +151,7 @@ struct TrainingDecision {
   MonotonicTime at;
   std::uint8_t hold = 0;        // 0: it runs; else a HoldReason and 1.
   std::uint8_t hold_heavy = 0;  // The same for heavy operators.
+  bool learning = false;        // It is held to learn when periods of a limit begin.
   std::int64_t requests = 0;    // Under way.
   std::int64_t trainers = 0;
   std::optional<std::chrono::nanoseconds> quota_left;  // CPU time of the period, where one is short.
@@ -161,6 +167,9 @@ struct TrainerBegan {
   std::uint64_t trainer = 0;
   std::int64_t threads = 0;
   std::int64_t trainers = 0;  // With it.
+  // What was decided before, and still holds.
+  std::uint8_t hold = 0;
+  std::uint8_t hold_heavy = 0;
 
   [[nodiscard]] FlightRecord Pack() const noexcept;
   [[nodiscard]] static TrainerBegan Unpack(const FlightRecord& record);
@@ -171,6 +180,9 @@ struct TrainerEnded {
   MonotonicTime at;
   std::uint64_t trainer = 0;
   std::int64_t trainers = 0;  // That are left.
+  // As above.
+  std::uint8_t hold = 0;
+  std::uint8_t hold_heavy = 0;
 
   [[nodiscard]] FlightRecord Pack() const noexcept;
   [[nodiscard]] static TrainerEnded Unpack(const FlightRecord& record);

@@ -20,10 +20,13 @@ class FlightRecorder {
   static constexpr std::size_t kMostRecords = 1'048'576;
   static constexpr std::size_t kTrainingRecords = 4'096;
 
-  // Of requests and batches, six for a request that runs alone, 64 bytes each; 0: it is off.
-  explicit FlightRecorder(std::size_t records) : requests_(records), training_(records == 0 ? 0 : kTrainingRecords) {}
+  // Of requests and batches, six for a request that runs alone, 64 bytes each; 0: it is off. `workers` is how many run
+  // batches: who reads must know whether one was free.
+  explicit FlightRecorder(std::size_t records, int workers = 1)
+      : workers_(workers), requests_(records), training_(records == 0 ? 0 : kTrainingRecords) {}
 
   [[nodiscard]] bool on() const { return requests_.capacity() > 0; }
+  [[nodiscard]] int workers() const { return workers_; }
 
   // From 1 on.
   [[nodiscard]] std::uint64_t NextRequest() noexcept { return next_request_.fetch_add(1, std::memory_order_relaxed); }
@@ -41,6 +44,7 @@ class FlightRecorder {
   [[nodiscard]] const RecordRing& training() const { return training_; }
 
  private:
+  const int workers_;
   RecordRing requests_;
   RecordRing training_;
   NameTable names_;

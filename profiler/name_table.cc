@@ -25,7 +25,7 @@ std::uint32_t NameTable::NumberOf(std::string_view name) noexcept {
     }
     if (seen != hash) continue;
     const std::uint32_t size = entry.size.load(std::memory_order_acquire);
-    // One that is being written has the same 64 bits of hash: that is proof enough.
+    // One that is being written has the same 63 bits of hash: that is proof enough.
     if (size == 0 || std::string_view(entry.text.data(), size - 1) == name) {
       return static_cast<std::uint32_t>(place + 1);
     }

@@ -1,5 +1,6 @@
 #include "profiler/record_ring.h"
 
+#include <algorithm>
 #include <bit>
 
 namespace tandem {
@@ -39,6 +40,25 @@ void RecordRing::Fill(Slot& slot, const FlightRecord& record) noexcept {
 
 void RecordRing::Publish(Slot& slot, std::uint64_t ticket) noexcept {
   slot.sequence.store(2 * ticket + 2, std::memory_order_release);
+}
+
+std::vector<FlightRecord> RecordRing::Last(std::size_t most) const {
+  const std::uint64_t end = next_.load(std::memory_order_acquire);
+  const std::uint64_t begin = end - std::min<std::uint64_t>(end - Oldest(end), most);
+  std::vector<FlightRecord> records;
+  std::vector<std::uint64_t> tickets;
+  records.reserve(end - begin);
+  tickets.reserve(end - begin);
+  for (std::uint64_t ticket = begin; ticket < end; ++ticket) {
+    const auto record = Read(ticket);
+    if (!record) continue;
+    records.push_back(*record);
+    tickets.push_back(ticket);
+  }
+  const std::uint64_t oldest = Oldest(next_.load(std::memory_order_acquire));
+  const auto gone = std::ranges::lower_bound(tickets, oldest) - tickets.begin();
+  records.erase(records.begin(), records.begin() + gone);
+  return records;
 }
 
 std::optional<FlightRecord> RecordRing::Read(std::uint64_t ticket) const {

@@ -4,8 +4,10 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
+#include <vector>
 
 namespace tandem {
 
@@ -38,14 +40,17 @@ class RecordRing {
 
   void Write(const FlightRecord& record) noexcept;
 
+  // Whether records are gone because there was no room for more.
+  [[nodiscard]] bool overwritten() const { return written() > capacity_; }
+
   // Those that are whole, in the order of their tickets: about that of time, as far as they came from several threads.
   template <typename Visit>
   void ForEach(Visit visit) const {
-    const std::uint64_t end = next_.load(std::memory_order_acquire);
-    for (std::uint64_t ticket = end > capacity_ ? end - capacity_ : 0; ticket < end; ++ticket) {
-      if (const auto record = Read(ticket)) visit(*record);
-    }
+    for (const FlightRecord& record : Last()) visit(record);
   }
+  // At most so many, the newest, in the same order. Where one is there all are that came after it and were whole: what
+  // is overwritten while they are read is left out, also when it had been read before.
+  [[nodiscard]] std::vector<FlightRecord> Last(std::size_t most = std::numeric_limits<std::size_t>::max()) const;
 
  private:
   friend class RecordRingPeer;  // A test that stops in the middle of a write.
@@ -59,6 +64,8 @@ class RecordRing {
   };
   static_assert(sizeof(Slot) == 64);
 
+  // The first of those that are kept when `end` are written.
+  [[nodiscard]] std::uint64_t Oldest(std::uint64_t end) const { return end > capacity_ ? end - capacity_ : 0; }
   [[nodiscard]] std::optional<FlightRecord> Read(std::uint64_t ticket) const;
   // Null when somebody else has the slot.
   [[nodiscard]] Slot* Claim(std::uint64_t ticket) noexcept;

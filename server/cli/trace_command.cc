@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cmath>
@@ -10,6 +11,7 @@
 #include <json/value.h>
 
 #include "api/base/format.h"
+#include "api/wire/json_text.h"
 #include "loadgen/target.h"
 #include "server/cli/api_client.h"
 #include "server/cli/command.h"
@@ -20,8 +22,8 @@
 namespace tandem::cli {
 namespace {
 
-// The beginning of a trace, in which the server says how much of the time it knows.
-constexpr std::size_t kHead = 512;
+// The end of a trace, in which the server says how much of the time it knows.
+constexpr std::size_t kTail = 512;
 
 struct TraceOptions {
   ClientOptions client;
@@ -31,15 +33,31 @@ struct TraceOptions {
   bool json = false;
 };
 
-// The seconds that the head of a trace says it covers; all that were asked for when it says nothing.
-double CoveredSeconds(std::string_view head, double asked) {
-  constexpr std::string_view kField = R"("covered_seconds":")";
-  const auto at = head.find(kField);
-  if (at == std::string_view::npos) return asked;
-  const std::string_view text = head.substr(at + kField.size());
-  double covered = asked;
-  std::from_chars(text.data(), text.data() + text.size(), covered);
-  return covered;
+// A number that the end of a trace tells; `otherwise` when it does not.
+double NumberIn(std::string_view tail, std::string_view field, double otherwise) {
+  const std::string key = Format(R"("{}":")", field);
+  const auto at = tail.rfind(key);
+  if (at == std::string_view::npos) return otherwise;
+  const std::string_view text = tail.substr(at + key.size());
+  double number = otherwise;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+// Says on stderr what is missing in a trace, if anything is.
+void TellWhatIsMissing(std::string_view tail, double asked) {
+  const double requests = NumberIn(tail, "left_out_requests", 0);
+  const double runs = NumberIn(tail, "left_out_runs", 0);
+  const double covered = NumberIn(tail, "covered_seconds", asked);
+  if (requests > 0 || runs > 0) {
+    std::fprintf(stderr, "%.0f requests and %.0f runs were too many and are left out: ask for less time\n", requests,
+                 runs);
+  }
+  if (covered >= asked - 0.001) return;
+  std::fprintf(stderr, "only the last %.1f s are whole%s\n", covered,
+               requests > 0 || runs > 0 ? ""
+                                        : ": so much was going on that the rest was overwritten; start the server with "
+                                          "a larger --trace-records");
 }
 
 Status Record(ApiClient& client, const TraceOptions& options) {
@@ -47,19 +65,14 @@ Status Record(ApiClient& client, const TraceOptions& options) {
   TANDEM_TRY(client.Get("/v2/trace?seconds=0.001"));
   std::fprintf(stderr, "recording for %g s\n", options.seconds);
   std::this_thread::sleep_for(std::chrono::duration<double>(options.seconds));
-  std::string head;
-  const auto keep_head = [&](std::string_view piece) {
-    if (head.size() < kHead) head += piece.substr(0, kHead - head.size());
+  std::string tail;
+  const auto keep_tail = [&](std::string_view piece) {
+    tail += piece.substr(piece.size() - std::min(piece.size(), kTail));
+    tail.erase(0, tail.size() - std::min(tail.size(), kTail));
   };
   TANDEM_ASSIGN(const std::uint64_t size,
-                FetchFile(client, Format("/v2/trace?seconds={:.3f}", options.seconds), options.output, keep_head));
-  const double covered = CoveredSeconds(head, options.seconds);
-  if (covered < options.seconds - 0.001) {
-    std::fprintf(stderr,
-                 "only the last %.1f s are in it: so much was going on that the rest was overwritten; start the server "
-                 "with a larger --trace-records\n",
-                 covered);
-  }
+                FetchFile(client, Format("/v2/trace?seconds={:.3f}", options.seconds), options.output, keep_tail));
+  TellWhatIsMissing(tail, options.seconds);
   std::fprintf(stderr, "%s: %llu bytes; open it in https://ui.perfetto.dev or chrome://tracing\n",
                options.output.c_str(), static_cast<unsigned long long>(size));
   return {};
@@ -67,14 +80,18 @@ Status Record(ApiClient& client, const TraceOptions& options) {
 
 Status Explain(ApiClient& client, const TraceOptions& options) {
   TANDEM_ASSIGN(const Json::Value story, client.Get("/v2/trace/requests/" + loadgen::PathSegment(options.request)));
-  if (!story.isObject() || !story["words"].isArray() || !story["request"].isString() || !story["model"].isString()) {
+  if (!story.isObject() || !story["words"].isArray() || !story["request"].isString() || !story["model"].isString() ||
+      !story["id"].isString()) {
     return Fail(ErrorCode::kInternal, "the server's answer is not what a model server gives; is --url right?");
   }
   if (options.json) {
     std::puts(PrettyJson(story).c_str());
     return {};
   }
-  std::printf("request %s of model %s\n", story["request"].asCString(), story["model"].asString().c_str());
+  std::string title = "request " + story["request"].asString();
+  if (const std::string id = story["id"].asString(); !id.empty()) title += Format(" (id '{}')", Excerpt(id));
+  if (const std::string model = story["model"].asString(); !model.empty()) title += " of model " + model;
+  std::puts(title.c_str());
   for (const Json::Value& line : story["words"]) std::printf("  %s\n", line.asString().c_str());
   return {};
 }

@@ -55,7 +55,7 @@ struct ServerCore {
   // Null when there is no training; then training_off says why.
   jobs::JobService* jobs = nullptr;
   std::string training_off;
-  // Null when nothing is recorded.
+  // May be null or off: then nothing is recorded.
   const FlightRecorder* recorder = nullptr;
 
   // What /v2/health/ready and ServerReady answer.

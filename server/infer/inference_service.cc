@@ -68,14 +68,21 @@ void InferenceService::Infer(InferRequest request, Done done) {
   };
   if (!admitting_.load(std::memory_order_acquire)) {
     RecordArrival(request, nullptr);
+    RecordRefusal(request, Admitted::kStopping);
     return refuse({ErrorCode::kUnavailable, "the server is shutting down"}, nullptr);
   }
   auto servable = find_(request.model, request.version);
-  RecordArrival(request, servable ? servable->get() : nullptr);
-  if (!servable) return refuse(servable.error(), nullptr);
+  if (!servable) {
+    RecordNotFound(request, servable.error());
+    return refuse(servable.error(), nullptr);
+  }
+  RecordArrival(request, servable->get());
   OutputRegions regions;
   auto item = Prepare(request, *servable, regions);
-  if (!item) return refuse(item.error(), servable->get());
+  if (!item) {
+    RecordRefusal(request, item.error().code == ErrorCode::kUnavailable ? Admitted::kNoMemory : Admitted::kUnfit);
+    return refuse(item.error(), servable->get());
+  }
 
   item->number = request.number;
   request.inputs.clear();
@@ -88,10 +95,30 @@ void InferenceService::Infer(InferRequest request, Done done) {
 void InferenceService::RecordArrival(const InferRequest& request, const Servable* servable) const {
   if (request.number == 0) return;
   FlightRecorder& recorder = *parts_.recorder;
-  recorder.Write(RequestArrived{.at = request.arrival,
-                                .request = request.number,
-                                .model = servable == nullptr ? 0 : recorder.names().NumberOf(servable->name()),
-                                .id = ClientId::Of(request.id)});
+  recorder.Write(
+      RequestArrived{.at = request.arrival,
+                     .request = request.number,
+                     .model = servable == nullptr ? 0 : recorder.names().NumberOf(servable->name()),
+                     .waits_for_company = servable != nullptr && servable->batching().max_queue_delay.count() > 0,
+                     .id = ClientId::Of(request.id)});
+}
+
+void InferenceService::RecordRefusal(const InferRequest& request, Admitted verdict) const {
+  if (request.number == 0) return;
+  parts_.recorder->Write(RequestAdmission{.at = parts_.clock.Now(), .request = request.number, .verdict = verdict});
+}
+
+void InferenceService::RecordNotFound(const InferRequest& request, const Error& error) const {
+  if (request.number == 0) return;
+  if (error.code == ErrorCode::kUnavailable) {
+    RecordArrival(request, nullptr);
+    return RecordRefusal(request, Admitted::kNotReady);
+  }
+  // Whether another version is there.
+  const auto other = request.version.empty() ? Result<std::shared_ptr<Servable>>() : find_(request.model, "");
+  const bool served = other && *other != nullptr;
+  RecordArrival(request, served ? other->get() : nullptr);
+  RecordRefusal(request, served ? Admitted::kNoVersion : Admitted::kNoModel);
 }
 
 Result<WorkItem> InferenceService::Prepare(InferRequest& request, std::shared_ptr<Servable> servable,

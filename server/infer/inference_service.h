@@ -60,6 +60,10 @@ class InferenceService {
                                          OutputRegions& regions) const;
   // Tells the recorder of a request, once it is known whom it asks; null: nobody that is served.
   void RecordArrival(const InferRequest& request, const Servable* servable) const;
+  // Tells why a request gets no further, before any queue.
+  void RecordRefusal(const InferRequest& request, Admitted verdict) const;
+  // Both, of one for which `error` was found instead of a servable.
+  void RecordNotFound(const InferRequest& request, const Error& error) const;
   void Finish(Context& context, Result<WorkResult> result);
   [[nodiscard]] Result<InferResponse> Respond(Context& context, Result<WorkResult> result) const;
   [[nodiscard]] Status Shape(const Context& context, std::vector<Tensor>& outputs) const;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "api/base/result.h"
+#include "profiler/flight_recorder.h"
 
 namespace CLI {
 class App;
@@ -70,7 +71,7 @@ struct ServeOptions {
   std::string log_level = "info";
   std::string log_format = "text";
   double drain_secs = 30;
-  std::uint64_t trace_records = 65'536;  // 0: nothing is recorded.
+  std::uint64_t trace_records = FlightRecorder::kDefaultRecords;  // 0: nothing is recorded.
   std::string ports_file;
 };
 

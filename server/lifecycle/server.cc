@@ -137,7 +137,7 @@ Status Server::Parts::BuildCore() {
   info.version = kVersion;
   http::SetTransportLog(LogTransport);
   log_settings.emplace(ApplyLogSettings, InitialLogSettings(options));
-  recorder.emplace(options.trace_records);
+  recorder.emplace(options.trace_records, options.workers);
   TANDEM_ASSIGN(colocation, SetUpColocation(options, clock, *recorder));
   shares = ShareFiles(options.max_connections);
   memory = BudgetsFor(options);

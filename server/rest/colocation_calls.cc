@@ -6,6 +6,7 @@
 
 #include "api/base/duration.h"
 #include "server/rest/reply.h"
+#include "server/trace/flight_copy.h"
 #include "server/trace/training_spans.h"
 
 namespace tandem::rest {
@@ -28,9 +29,12 @@ Json::Int64 Micros(std::chrono::nanoseconds time) {
 // What was decided, the newest first.
 Json::Value RecentJson(const FlightRecorder* recorder, MonotonicTime now) {
   constexpr std::size_t kMost = 16;
+  // A decision is a record, and one more for each trainer.
+  constexpr std::size_t kLookedAt = 512;
   Json::Value json(Json::arrayValue);
   if (recorder == nullptr) return json;
-  const std::vector<trace::TrainingSpan> spans = trace::TrainingSpans(*recorder);
+  const std::vector<trace::TrainingSpan> spans =
+      trace::TrainingSpans(trace::ByTime(recorder->training().Last(kLookedAt)));
   for (const trace::TrainingSpan& span : spans | std::views::reverse | std::views::take(kMost)) {
     const auto hold = span.hold ? span.hold : span.hold_heavy;
     Json::Value& one = json.append(Json::Value(Json::objectValue));

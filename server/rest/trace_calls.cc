@@ -1,10 +1,13 @@
 #include "server/rest/trace_calls.h"
 
+#include <atomic>
 #include <chrono>
 #include <cmath>
+#include <memory>
 #include <string>
 #include <utility>
 
+#include "api/base/format.h"
 #include "server/rest/aside.h"
 #include "server/rest/query.h"
 #include "server/rest/reply.h"
@@ -32,7 +35,8 @@ bool WantsText(const Call& call) {
 Result<http::Response> Explain(const ServerCore& core, const Call& call) {
   TANDEM_TRY(QueryOf(call, {}));
   TANDEM_ASSIGN(const FlightRecorder* const recorder, RecorderOf(core));
-  TANDEM_ASSIGN(const trace::RequestStory story, trace::TellStory(*recorder, call.variables[0], core.clock.Now()));
+  const trace::FlightCopy copy = trace::CopyOf(*recorder);
+  TANDEM_ASSIGN(const trace::RequestStory story, trace::TellStory(copy, call.variables[0], core.clock.Now()));
   if (!WantsText(call)) return http::JsonResponse(200, ToText(trace::StoryJson(story)));
   http::Response response;
   response.content_type = "text/plain; charset=utf-8";
@@ -49,14 +53,38 @@ Result<http::Response> Trace(const ServerCore& core, const Call& call) {
   TANDEM_ASSIGN(const FlightRecorder* const recorder, RecorderOf(core));
   const MonotonicTime now = core.clock.Now();
   const trace::TraceWindow window{.from = now - std::chrono::nanoseconds(std::llround(seconds * 1e9)), .to = now};
-  return http::JsonResponse(200, trace::WriteTrace(*recorder, window, trace::RecorderSources(*recorder)));
+  return http::JsonResponse(200, trace::WriteTrace(trace::CopyOf(*recorder), window));
 }
 
-// Looking through all records takes milliseconds: others must not wait for it.
-template <typename Function>
-Handler Aside(ServerCore& core, Function function) {
-  return [&core, function](const Call& call) {
-    RunAside(core.bulk, call.exchange, [&core, function, call] {
+// A thread for these calls, as looking through all records takes milliseconds and more: neither connections nor
+// requests wait for it. Owned by the routes; it ends before the core does.
+class TraceThread {
+ public:
+  // Under way and waiting.
+  static constexpr int kMost = 8;
+
+  // Keeps a place as long as it lives; null when all are taken.
+  [[nodiscard]] std::shared_ptr<void> Enter() {
+    std::shared_ptr<void> place(places_.get(), [places = places_](void*) { places->fetch_sub(1); });
+    return places_->fetch_add(1) < kMost ? place : nullptr;
+  }
+  [[nodiscard]] BulkThread& thread() { return thread_; }
+
+ private:
+  const std::shared_ptr<std::atomic<int>> places_ = std::make_shared<std::atomic<int>>(0);
+  BulkThread thread_{"trace"};
+};
+
+using TraceCall = Result<http::Response> (*)(const ServerCore& core, const Call& call);
+
+Handler Aside(const ServerCore& core, const std::shared_ptr<TraceThread>& traces, TraceCall function) {
+  return [&core, traces, function](const Call& call) {
+    auto place = traces->Enter();
+    if (place == nullptr) {
+      return call.exchange->Respond(http::ErrorResponse(
+          {ErrorCode::kUnavailable, Format("{} traces are being made already; ask again", TraceThread::kMost)}));
+    }
+    RunAside(traces->thread(), call.exchange, [&core, function, call, place = std::move(place)] {
       auto response = function(core, call);
       call.exchange->Respond(response ? *std::move(response) : http::ErrorResponse(response.error()));
     });
@@ -66,8 +94,10 @@ Handler Aside(ServerCore& core, Function function) {
 }  // namespace
 
 void AddTraceRoutes(ServerCore& core, std::vector<Route>& routes) {
-  routes.push_back({Method::kGet, "/v2/trace", Aside(core, Trace)});
-  routes.push_back({Method::kGet, "/v2/trace/requests/{request}", Aside(core, Explain)});
+  // Shared by the two handlers.
+  const auto traces = std::make_shared<TraceThread>();
+  routes.push_back({Method::kGet, "/v2/trace", Aside(core, traces, Trace)});
+  routes.push_back({Method::kGet, "/v2/trace/requests/{request}", Aside(core, traces, Explain)});
 }
 
 }  // namespace tandem::rest

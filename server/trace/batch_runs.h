@@ -8,7 +8,7 @@
 
 #include "api/base/clock.h"
 #include "api/base/error.h"
-#include "profiler/flight_recorder.h"
+#include "server/trace/flight_copy.h"
 
 namespace tandem::trace {
 
@@ -29,8 +29,8 @@ struct BatchRun {
 // By the number of the batch.
 using BatchRuns = std::map<std::uint64_t, BatchRun>;
 
-// All whose beginning is still in the recorder. One of which only the beginning is there, and on whose worker another
-// has begun since, ended when that began.
-[[nodiscard]] BatchRuns ReadBatchRuns(const FlightRecorder& recorder);
+// All whose beginning or end is there. One that has no end there ended when the next began on its worker, or, on the
+// thread of a front end, when its request was answered.
+[[nodiscard]] BatchRuns ReadBatchRuns(const FlightCopy& copy);
 
 }  // namespace tandem::trace

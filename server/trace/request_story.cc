@@ -10,40 +10,40 @@
 namespace tandem::trace {
 namespace {
 
-// "r-17" or "17".
+// Digits alone, after "r-" or not.
 std::optional<std::uint64_t> NumberIn(std::string_view asked) {
-  if (asked.starts_with("r-")) asked.remove_prefix(2);
   std::uint64_t number = 0;
   const auto [end, error] = std::from_chars(asked.data(), asked.data() + asked.size(), number);
   if (asked.empty() || error != std::errc() || end != asked.data() + asked.size()) return std::nullopt;
   return number;
 }
 
-std::optional<RequestArrived> Find(const FlightRecorder& recorder, std::string_view asked) {
-  const auto number = NumberIn(asked);
+std::optional<RequestArrived> Find(const FlightCopy& copy, std::string_view asked) {
+  const bool named = asked.starts_with("r-");
+  const auto number = NumberIn(named ? asked.substr(2) : asked);
+  const ClientId id = ClientId::Of(asked);
   std::optional<RequestArrived> by_id;
   std::optional<RequestArrived> by_number;
-  recorder.requests().ForEach([&](const FlightRecord& record) {
+  for (const FlightRecord& record : copy.requests) {
     const auto arrived = As<RequestArrived>(record);
-    if (!arrived) return;
-    if (arrived->id.Is(asked)) by_id = arrived;
+    if (!arrived) continue;
+    if (arrived->id == id) by_id = arrived;
     if (number && arrived->request == *number) by_number = arrived;
-  });
+  }
+  if (named) return by_number ? by_number : by_id;
   return by_id ? by_id : by_number;
 }
 
 // How far back it reaches, for people.
-std::string Reach(const RecordRing& ring, MonotonicTime now) {
-  if (ring.written() <= ring.capacity()) return "nothing was overwritten since the server started";
-  std::int64_t oldest = now.time_since_epoch().count();
-  ring.ForEach([&](const FlightRecord& record) { oldest = std::min(oldest, record.time); });
+std::string Reach(const FlightCopy& copy, MonotonicTime now) {
+  if (!copy.requests_since) return "nothing was overwritten since the server started";
   return Format("what is kept reaches back {} ({} records; --trace-records sets how many)",
-                TimeText(now.time_since_epoch() - std::chrono::nanoseconds(oldest)), ring.capacity());
+                TimeText(now - std::min(now, *copy.requests_since)), copy.capacity);
 }
 
-std::unexpected<Error> NotThere(const FlightRecorder& recorder, std::string_view asked, MonotonicTime now) {
+std::unexpected<Error> NotThere(const FlightCopy& copy, std::string_view asked, MonotonicTime now) {
   return Fail(ErrorCode::kNotFound, "no request '{}' is in the flight recorder: it never came, or was overwritten; {}",
-              Excerpt(asked), Reach(recorder.requests(), now));
+              Excerpt(asked), Reach(copy, now));
 }
 
 void Tell(const RequestAnswered& answered, RequestStory& story) {
@@ -54,46 +54,42 @@ void Tell(const RequestAnswered& answered, RequestStory& story) {
   story.deadline = answered.deadline;
 }
 
-// Whom it waited behind, from its admission to its first run or its answer.
-void FindOthers(const BatchRuns& runs, RequestStory& story) {
-  if (!story.admission) return;
-  const MonotonicTime from = story.admission->at;
-  const MonotonicTime to = story.runs.empty() ? story.end() : story.runs.front().began;
-  for (const auto& [batch, run] : runs) {
-    const bool own = std::ranges::contains(story.runs, batch, &BatchRun::batch);
-    if (!own && run.began < to && (!run.ended || *run.ended > from)) story.meanwhile.push_back(run);
+// What became of it, from the records that are its own.
+void TellCourse(const FlightCopy& copy, const BatchRuns& runs, RequestStory& story) {
+  for (const FlightRecord& record : copy.requests) {
+    if (record.subject != story.number) continue;
+    if (const auto admission = As<RequestAdmission>(record)) story.admission = admission;
+    if (const auto answered = As<RequestAnswered>(record)) Tell(*answered, story);
+    const auto joined = As<RequestJoined>(record);
+    if (!joined) continue;
+    if (const auto run = runs.find(joined->batch); run != runs.end()) story.runs.push_back(run->second);
   }
-  std::ranges::sort(story.meanwhile, {}, &BatchRun::began);
+  std::ranges::sort(story.runs, {}, &BatchRun::began);
+  if (!story.deadline && story.admission && story.admission->left) {
+    story.deadline = story.admission->at + *story.admission->left;
+  }
 }
 
 }  // namespace
 
-Result<RequestStory> TellStory(const FlightRecorder& recorder, std::string_view asked, MonotonicTime now) {
-  const auto arrived = Find(recorder, asked);
-  if (!arrived) return NotThere(recorder, asked, now);
+Result<RequestStory> TellStory(const FlightCopy& copy, std::string_view asked, MonotonicTime now) {
+  const auto arrived = Find(copy, asked);
+  if (!arrived) return NotThere(copy, asked, now);
   RequestStory story{.number = arrived->request,
                      .id = arrived->id.Text(),
-                     .model = recorder.names().NameOf(arrived->model),
+                     .model = copy.names->NameOf(arrived->model),
+                     .waits_for_company = arrived->waits_for_company,
                      .arrived = arrived->at,
+                     .training_since = copy.training_since,
                      .told = now};
-  std::vector<std::uint64_t> joined;
-  recorder.requests().ForEach([&](const FlightRecord& record) {
-    if (record.subject != story.number) return;
-    if (const auto admission = As<RequestAdmission>(record)) story.admission = admission;
-    if (const auto batch = As<RequestJoined>(record)) joined.push_back(batch->batch);
-    if (const auto answered = As<RequestAnswered>(record)) Tell(*answered, story);
-  });
-  if (!story.deadline && story.admission && story.admission->left) {
-    story.deadline = story.admission->at + *story.admission->left;
+  const BatchRuns runs = ReadBatchRuns(copy);
+  TellCourse(copy, runs, story);
+  if (story.admission && story.admission->verdict == Admitted::kQueued) {
+    story.waiting = WaitBetween(story.admission->at, story.runs.empty() ? story.end() : story.runs.front().began, runs,
+                                story.runs, copy.workers, copy.requests_since.has_value());
   }
-  const BatchRuns runs = ReadBatchRuns(recorder);
-  for (const std::uint64_t batch : joined) {
-    if (const auto run = runs.find(batch); run != runs.end()) story.runs.push_back(run->second);
-  }
-  std::ranges::sort(story.runs, {}, &BatchRun::began);
-  FindOthers(runs, story);
-  for (const TrainingSpan& span : TrainingSpans(recorder)) {
-    if (span.trainers > 0 && span.Overlaps(story.arrived, story.end())) story.training.push_back(span);
+  for (TrainingSpan& span : TrainingSpans(copy.training)) {
+    if (span.trainers > 0 && span.Overlaps(story.arrived, story.end())) story.training.push_back(std::move(span));
   }
   return story;
 }

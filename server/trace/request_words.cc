@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "api/base/format.h"
+#include "colocation/work_forecast.h"
 #include "server/trace/time_text.h"
 
 namespace tandem::trace {
@@ -44,18 +45,42 @@ std::string Outcome(const RequestStory& story) {
   }
 }
 
+// What is known of the time of its own run, and what that meant.
 std::string OwnRun(const RequestAdmission& admission) {
   if (!admission.run) return "what its own run takes was not known";
+  if (admission.weight == RunWeight::kDoubtful) {
+    return Format("its own run did not count, as {} is a guess or was learnt too long ago", TimeText(*admission.run));
+  }
   return Format("its own run was expected to take up to {}", TimeText(*admission.run));
+}
+
+std::string LetIn(const RequestAdmission& admission) {
+  if (!admission.left) {
+    return Format("let in at once, as it has no deadline; {} waited", CountText(admission.waiting, "request"));
+  }
+  const std::string deadline = Format("deadline in {}", TimeText(*admission.left));
+  if (admission.weight == RunWeight::kIgnored) {
+    return Format("let in, as there was room; {} waited, {}", CountText(admission.waiting, "request"), deadline);
+  }
+  const std::string ahead = Format("{} of work ahead", TimeText(admission.ahead));
+  if (!admission.run) return Format("let in, as {}; {}, {}", OwnRun(admission), ahead, deadline);
+  return Format("let in: {}, {}, {}", ahead, OwnRun(admission), deadline);
+}
+
+std::string Hopeless(const RequestAdmission& admission) {
+  const nanoseconds left = admission.left.value_or(nanoseconds(0));
+  std::string text = Format("refused at arrival: {} of work were ahead, {}, deadline in {}", TimeText(admission.ahead),
+                            OwnRun(admission), TimeText(left));
+  const bool counts = admission.run && admission.weight == RunWeight::kCounted;
+  if (admission.ahead + (counts ? *admission.run : nanoseconds(0)) <= left) {
+    text += Format(", of which {} are kept for its answer", TimeText(AnswerMargin(left)));
+  }
+  return text;
 }
 
 std::string Admission(const RequestAdmission& admission) {
   switch (admission.verdict) {
-    case Admitted::kQueued:
-      if (!admission.left)
-        return Format("let in at once, as it has no deadline; {} waited", CountText(admission.waiting, "request"));
-      return Format("let in: {} of work ahead, {}, deadline in {}", TimeText(admission.ahead), OwnRun(admission),
-                    TimeText(*admission.left));
+    case Admitted::kQueued: return LetIn(admission);
     case Admitted::kAtOnce: return "the device was free and such runs are short, so the thread that brought it ran it";
     case Admitted::kStopping: return "refused at arrival: the server was shutting down";
     case Admitted::kGone: return "refused at arrival: its client had gone already";
@@ -65,43 +90,69 @@ std::string Admission(const RequestAdmission& admission) {
     case Admitted::kModelFull: return "refused at arrival: as many requests waited for its model as may";
     case Admitted::kFull:
       return Format("refused at arrival: the queue was full, {} waited", CountText(admission.waiting, "request"));
-    case Admitted::kHopeless:
-      return Format("refused at arrival: {} of work were ahead, {}, deadline in {}", TimeText(admission.ahead),
-                    OwnRun(admission), TimeText(admission.left.value_or(nanoseconds(0))));
+    case Admitted::kHopeless: return Hopeless(admission);
+    case Admitted::kNoModel: return "refused at arrival: it asked for a model that is not served";
+    case Admitted::kNoVersion: return "refused at arrival: its model is not served in the version that it asked for";
+    case Admitted::kNotReady: return "refused at arrival: its model was not ready";
+    case Admitted::kUnfit: return "refused at arrival: the request was wrong; its answer said what";
+    case Admitted::kNoMemory: return "refused at arrival: there was not enough memory";
   }
   return "";
 }
 
-// Why it waited from its admission until then.
-std::string Others(const RequestStory& story, MonotonicTime until) {
-  const std::vector<BatchRun>& runs = story.meanwhile;
-  if (runs.empty()) return "no other run was under way; a worker had to wake, or its model waits for company";
-  if (runs.size() == 1) {
-    return Format("batch {} of {} ({}) was running", runs[0].batch, runs[0].model,
-                  CountText(runs[0].requests, "request"));
-  }
+const char* NameOf(const BatchRun& run) {
+  return run.model.empty() ? "a model whose name is not kept" : run.model.c_str();
+}
+
+// The runs that it waited for; empty: none.
+std::string Blocked(const Waiting& waiting) {
   std::map<std::string, std::pair<std::int64_t, nanoseconds>> by_model;  // Runs, and their time in the wait.
-  for (const BatchRun& run : runs) {
-    auto& [count, time] = by_model[run.model];
+  const BatchRun* only = nullptr;
+  std::int64_t runs = 0;
+  for (const OtherRun& other : waiting.others) {
+    if (other.blocked == nanoseconds(0)) continue;
+    auto& [count, time] = by_model[NameOf(other.run)];
     ++count;
-    time += std::min(run.ended.value_or(until), until) - std::max(run.began, story.admission->at);
+    time += other.blocked;
+    only = &other.run;
+    ++runs;
+  }
+  if (runs == 0) return "";
+  if (runs == 1) {
+    return Format("batch {} of {} ({}) was running for {} of it", only->batch, NameOf(*only),
+                  CountText(only->requests, "request"), TimeText(waiting.blocked));
   }
   std::string list;
   for (const auto& [model, sum] : by_model) {
     list +=
         Format("{}{} of {} ({})", list.empty() ? "" : ", ", CountText(sum.first, "run"), model, TimeText(sum.second));
   }
-  return list + " stood before it";
+  if (waiting.workers == 1) return list + " stood before it";
+  return Format("all {} workers were busy for {} of it, with {}", waiting.workers, TimeText(waiting.blocked), list);
+}
+
+// Why it waited although nothing that is known was in the way.
+const char* Unblocked(const RequestStory& story) {
+  if (story.waiting->unknown) return "what some worker did then is overwritten: it may have been busy";
+  if (story.waits_for_company) return "a worker was free, and its model waits for company (max_queue_delay)";
+  return "a worker was free and had to wake";
+}
+
+std::string WhyItWaited(const RequestStory& story) {
+  std::string text = Blocked(*story.waiting);
+  const nanoseconds rest = story.waiting->length() - story.waiting->blocked;
+  if (text.empty()) return Unblocked(story);
+  if (rest >= kWorthTelling) text += Format("; for {} of it {}", TimeText(rest), Unblocked(story));
+  return text;
 }
 
 void TellWaiting(const RequestStory& story, std::vector<std::string>& words) {
-  if (!story.admission || story.admission->verdict != Admitted::kQueued) return;
-  const MonotonicTime until = story.runs.empty() ? story.end() : story.runs.front().began;
-  const nanoseconds waited = until - story.admission->at;
+  if (!story.waiting) return;
+  const nanoseconds waited = story.waiting->length();
   if (story.runs.empty() && !story.answered) {
-    words.push_back(Format("has waited {} so far: {}", TimeText(waited), Others(story, until)));
+    words.push_back(Format("has waited {} so far: {}", TimeText(waited), WhyItWaited(story)));
   } else if (waited >= kWorthTelling) {
-    words.push_back(Format("waited {}: {}", TimeText(waited), Others(story, until)));
+    words.push_back(Format("waited {}: {}", TimeText(waited), WhyItWaited(story)));
   }
   if (!story.runs.empty() || !story.answered) return;
   if (story.error == ErrorCode::kCancelled) {
@@ -124,7 +175,7 @@ void TellRuns(const RequestStory& story, std::vector<std::string>& words) {
     std::string text =
         !run.ended ? Format("runs since {}", TimeText(story.end() - run.began))
                    : Format("{} for {}", i == 0 ? "ran" : "ran again, apart,", TimeText(*run.ended - run.began));
-    text += Format(" {} in batch {} of {}, version {}", Company(run), run.batch, run.model, run.version);
+    text += Format(" {} in batch {} of {}, version {}", Company(run), run.batch, NameOf(run), run.version);
     text += run.worker == kFrontEnd ? ", on the thread that brought it" : Format(", on worker {}", run.worker);
     if (run.expected) text += Format("; {} were expected", TimeText(*run.expected));
     if (run.error == ErrorCode::kCancelled) text += "; it was stopped: nobody waited for it any more";
@@ -154,16 +205,25 @@ std::string HoldWords(const RequestStory& story, const TrainingSpan& span) {
 void TellTraining(const RequestStory& story, std::vector<std::string>& words) {
   std::vector<const TrainingSpan*> holds;
   std::int64_t trainers = 0;
+  nanoseconds known{0};
   nanoseconds held{0};
   for (const TrainingSpan& span : story.training) {
     trainers = std::max(trainers, span.trainers);
+    const nanoseconds time = std::min(span.to.value_or(story.end()), story.end()) - std::max(span.from, story.arrived);
+    known += time;
     if (!span.hold && !span.hold_heavy) continue;
     holds.push_back(&span);
-    held += std::min(span.to.value_or(story.end()), story.end()) - std::max(span.from, story.arrived);
+    held += time;
+  }
+  if (story.training_since && *story.training_since > story.arrived) {
+    words.push_back(Format("what was decided of training until {} is overwritten",
+                           FromArrival(story, std::min(*story.training_since, story.end()))));
   }
   if (trainers == 0) return;
   if (holds.empty()) {
-    words.push_back("training was let run all the time: " + CountText(trainers, "trainer"));
+    const bool always = known >= story.end() - story.arrived;
+    words.push_back(Format("training was let run {}: {}", always ? "all the time" : TimeText(known) + " of it",
+                           CountText(trainers, "trainer")));
   } else if (holds.size() <= kMostHolds) {
     for (const TrainingSpan* span : holds) words.push_back(HoldWords(story, *span));
   } else {
@@ -177,11 +237,7 @@ void TellTraining(const RequestStory& story, std::vector<std::string>& words) {
 std::vector<std::string> WordsOf(const RequestStory& story) {
   std::vector<std::string> words;
   words.push_back(Outcome(story));
-  if (story.admission) {
-    words.push_back(Admission(*story.admission));
-  } else if (story.model.empty()) {
-    words.emplace_back("it asked for a model that is not served");
-  }
+  if (story.admission) words.push_back(Admission(*story.admission));
   TellWaiting(story, words);
   TellRuns(story, words);
   TellTraining(story, words);

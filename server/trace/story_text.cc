@@ -5,6 +5,7 @@
 #include <span>
 
 #include "api/base/format.h"
+#include "api/wire/json_text.h"
 #include "server/trace/request_words.h"
 
 namespace tandem::trace {
@@ -41,6 +42,11 @@ const char* VerdictName(Admitted verdict) {
     case Admitted::kModelFull: return "refused_model_queue_full";
     case Admitted::kFull: return "refused_queue_full";
     case Admitted::kHopeless: return "refused_not_in_time";
+    case Admitted::kNoModel: return "refused_no_model";
+    case Admitted::kNoVersion: return "refused_no_version";
+    case Admitted::kNotReady: return "refused_not_ready";
+    case Admitted::kUnfit: return "refused_wrong";
+    case Admitted::kNoMemory: return "refused_no_memory";
   }
   return "";
 }
@@ -79,6 +85,7 @@ Json::Value AdmissionJson(const RequestAdmission& admission, MonotonicTime since
   json["left_us"] = MicrosOrNull(admission.left);
   json["work_ahead_us"] = admission.left ? Micros(admission.ahead) : Json::Value();
   json["own_run_us"] = MicrosOrNull(admission.run);
+  json["own_run_counted"] = admission.run && admission.weight == RunWeight::kCounted;
   return json;
 }
 
@@ -108,7 +115,12 @@ Json::Value StoryJson(const RequestStory& story) {
   json["runs"] = Json::Value(Json::arrayValue);
   for (const BatchRun& run : story.runs) json["runs"].append(RunJson(run, story.arrived));
   json["meanwhile"] = Json::Value(Json::arrayValue);
-  for (const BatchRun& run : Last(story.meanwhile)) json["meanwhile"].append(RunJson(run, story.arrived));
+  if (story.waiting) {
+    for (const OtherRun& other : Last(story.waiting->others)) {
+      Json::Value& one = json["meanwhile"].append(RunJson(other.run, story.arrived));
+      one["blocked_us"] = Micros(other.blocked);
+    }
+  }
   json["training"] = Json::Value(Json::arrayValue);
   for (const TrainingSpan& span : Last(story.training)) json["training"].append(SpanJson(span, story.arrived));
   json["words"] = Json::Value(Json::arrayValue);
@@ -118,7 +130,7 @@ Json::Value StoryJson(const RequestStory& story) {
 
 std::string StoryText(const RequestStory& story) {
   std::string text = "request " + RequestName(story.number);
-  if (!story.id.empty()) text += Format(" (id '{}')", story.id);
+  if (!story.id.empty()) text += Format(" (id '{}')", Excerpt(story.id));
   if (!story.model.empty()) text += " of model " + story.model;
   text += '\n';
   for (const std::string& line : WordsOf(story)) text += Format("  {}\n", line);

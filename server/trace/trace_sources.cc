@@ -21,49 +21,61 @@ struct Drawn {
   std::uint64_t number = 0;
   MonotonicTime arrived;
   std::uint32_t model = 0;
-  std::string id;
+  ClientId id;
   std::optional<MonotonicTime> joined;
   std::uint64_t batch = 0;
   std::optional<RequestAnswered> answered;
 };
 
-// By number, and so about by arrival.
-std::vector<Drawn> ReadRequests(const FlightRecorder& recorder, const TraceWindow& window) {
+// Leaves out what is too much, and says so.
+template <typename T, typename End>
+std::size_t KeepNewest(std::vector<T>& all, End end, TraceWriter& out) {
+  if (all.size() <= kMostOfAKind) return 0;
+  std::ranges::stable_sort(all, {}, end);
+  const std::size_t cut = all.size() - kMostOfAKind;
+  out.Missing(end(all[cut - 1]));
+  all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(cut));
+  return cut;
+}
+
+std::vector<Drawn> ReadRequests(const FlightCopy& copy, const TraceWindow& window) {
   std::map<std::uint64_t, Drawn> found;
-  recorder.requests().ForEach([&](const FlightRecord& record) {
-    if (const auto arrived = As<RequestArrived>(record); arrived && arrived->at < window.to) {
+  for (const FlightRecord& record : copy.requests) {
+    if (const auto arrived = As<RequestArrived>(record)) {
+      if (arrived->at >= window.to) continue;
       found[arrived->request] = {
-          .number = arrived->request, .arrived = arrived->at, .model = arrived->model, .id = arrived->id.Text()};
-      return;
-    }
-    const auto one = found.find(record.subject);
-    if (one == found.end()) return;
-    if (const auto joined = As<RequestJoined>(record)) {
+          .number = arrived->request, .arrived = arrived->at, .model = arrived->model, .id = arrived->id};
+    } else if (const auto joined = As<RequestJoined>(record)) {
+      const auto one = found.find(joined->request);
+      if (one == found.end()) continue;
       one->second.joined = joined->at;
       one->second.batch = joined->batch;
     } else if (const auto answered = As<RequestAnswered>(record)) {
-      one->second.answered = answered;
+      const auto one = found.find(answered->request);
+      if (one == found.end()) continue;
+      if (window.Overlaps(one->second.arrived, answered->at)) {
+        one->second.answered = answered;
+      } else {
+        found.erase(one);
+      }
     }
-  });
-  std::vector<Drawn> drawn;
-  for (auto& [number, request] : found) {
-    const MonotonicTime end = request.answered ? request.answered->at : window.to;
-    if (window.Overlaps(request.arrived, end)) drawn.push_back(std::move(request));
   }
-  if (drawn.size() > kMostOfAKind) drawn.erase(drawn.begin(), drawn.end() - kMostOfAKind);
+  std::vector<Drawn> drawn;
+  drawn.reserve(found.size());
+  for (const auto& [number, request] : found) drawn.push_back(request);
   return drawn;
 }
 
-void DrawRequest(const FlightRecorder& recorder, const Drawn& request, TraceWriter& out) {
+void DrawRequest(const FlightCopy& copy, const Drawn& request, TraceWriter& out) {
   const MonotonicTime end = request.answered ? request.answered->at : out.window().to;
-  std::string name = recorder.names().NameOf(request.model);
-  if (name.empty()) name = "(not served)";
+  std::string name = copy.names->NameOf(request.model);
+  if (name.empty()) name = "(no name)";
   const std::string outcome =
       request.answered ? std::string(RequestOutcomeName(static_cast<RequestOutcome>(request.answered->outcome)))
                        : std::string("under way");
   out.Begin(kRequestTracks, request.number, name, request.arrived,
             {{"request", JsonString(RequestName(request.number))},
-             {"id", JsonString(request.id)},
+             {"id", JsonString(request.id.Text())},
              {"outcome", JsonString(outcome)}});
   const MonotonicTime run = std::min(request.joined.value_or(end), end);
   if (run > out.window().from) {
@@ -77,9 +89,14 @@ void DrawRequest(const FlightRecorder& recorder, const Drawn& request, TraceWrit
   out.End(kRequestTracks, request.number, name, end);
 }
 
-void DrawRequests(const FlightRecorder& recorder, TraceWriter& out) {
+// How many were left out, as below.
+std::size_t DrawRequests(const FlightCopy& copy, TraceWriter& out) {
   out.NameGroup(kRequestTracks, "requests");
-  for (const Drawn& request : ReadRequests(recorder, out.window())) DrawRequest(recorder, request, out);
+  std::vector<Drawn> requests = ReadRequests(copy, out.window());
+  const auto end = [&](const Drawn& request) { return request.answered ? request.answered->at : out.window().to; };
+  const std::size_t left_out = KeepNewest(requests, end, out);
+  for (const Drawn& request : requests) DrawRequest(copy, request, out);
+  return left_out;
 }
 
 // Lines for runs on threads that brought requests: each takes the first that is free.
@@ -100,14 +117,15 @@ class FreeLines {
   std::vector<MonotonicTime> busy_until_;
 };
 
-void DrawBatches(const FlightRecorder& recorder, TraceWriter& out) {
+std::size_t DrawBatches(const FlightCopy& copy, TraceWriter& out) {
   constexpr std::int64_t kFirstFrontEnd = 1'000;
   out.NameGroup(kWorkerTracks, "runs");
   std::vector<BatchRun> runs;
-  for (auto& [batch, run] : ReadBatchRuns(recorder)) {
+  for (auto& [batch, run] : ReadBatchRuns(copy)) {
     if (out.window().Overlaps(run.began, run.ended.value_or(out.window().to))) runs.push_back(std::move(run));
   }
-  if (runs.size() > kMostOfAKind) runs.erase(runs.begin(), runs.end() - kMostOfAKind);
+  const std::size_t left_out =
+      KeepNewest(runs, [&](const BatchRun& run) { return run.ended.value_or(out.window().to); }, out);
   std::ranges::stable_sort(runs, {}, &BatchRun::began);
   FreeLines front_ends;
   std::set<std::int64_t> named;
@@ -125,13 +143,14 @@ void DrawBatches(const FlightRecorder& recorder, TraceWriter& out) {
                {"expected_us", run.expected ? Format("{:.1f}", 1000 * Ms(*run.expected)) : "null"},
                {"failed", run.error ? "true" : "false"}});
   }
+  return left_out;
 }
 
-void DrawDecisions(const FlightRecorder& recorder, TraceWriter& out) {
+void DrawDecisions(const FlightCopy& copy, TraceWriter& out) {
   const TraceWriter::Track track{.group = kTrainingTracks, .line = 1};
   out.NameGroup(kTrainingTracks, "training");
   out.NameTrack(track, "decisions");
-  for (const TrainingSpan& span : TrainingSpans(recorder)) {
+  for (const TrainingSpan& span : TrainingSpans(copy.training)) {
     if (span.trainers == 0 || !span.Overlaps(out.window().from, out.window().to)) continue;
     out.Slice(track, span.hold ? Format("held: {}", HoldReasonName(*span.hold)) : StateOf(span), span.from,
               span.to.value_or(out.window().to),
@@ -141,10 +160,10 @@ void DrawDecisions(const FlightRecorder& recorder, TraceWriter& out) {
   }
 }
 
-void DrawTrainers(const FlightRecorder& recorder, TraceWriter& out) {
+void DrawTrainers(const FlightCopy& copy, TraceWriter& out) {
   constexpr std::int64_t kFirstTrainer = 100;
   std::set<std::uint64_t> named;
-  for (const TrainerSpan& span : TrainerSpans(recorder)) {
+  for (const TrainerSpan& span : TrainerSpans(copy.training)) {
     const MonotonicTime end = span.to.value_or(out.window().to);
     if (!out.window().Overlaps(span.from, end)) continue;
     const TraceWriter::Track track{.group = kTrainingTracks,
@@ -154,33 +173,21 @@ void DrawTrainers(const FlightRecorder& recorder, TraceWriter& out) {
   }
 }
 
-// From when on nothing is missing.
-MonotonicTime KnownSince(const FlightRecorder& recorder, const TraceWindow& window) {
-  if (recorder.requests().written() <= recorder.requests().capacity()) return window.from;
-  std::optional<std::int64_t> oldest;
-  recorder.requests().ForEach(
-      [&](const FlightRecord& record) { oldest = std::min(oldest.value_or(record.time), record.time); });
-  return oldest ? window.Clip(MonotonicTime(std::chrono::nanoseconds(*oldest))) : window.to;
-}
-
 }  // namespace
 
-std::vector<TraceSource> RecorderSources(const FlightRecorder& recorder) {
-  return {[&recorder](TraceWriter& out) { DrawRequests(recorder, out); },
-          [&recorder](TraceWriter& out) { DrawBatches(recorder, out); },
-          [&recorder](TraceWriter& out) { DrawDecisions(recorder, out); },
-          [&recorder](TraceWriter& out) { DrawTrainers(recorder, out); }};
-}
-
-std::string WriteTrace(const FlightRecorder& recorder, const TraceWindow& window,
-                       const std::vector<TraceSource>& sources) {
-  const MonotonicTime known = KnownSince(recorder, window);
+std::string WriteTrace(const FlightCopy& copy, const TraceWindow& window, const std::vector<TraceSource>& more) {
   TraceWriter out(window);
-  for (const TraceSource& source : sources) source(out);
-  return Format(
-      R"({{"otherData":{{"asked_seconds":"{:.3f}","covered_seconds":"{:.3f}"}},"displayTimeUnit":"ms","traceEvents":[)"
-      "\n{}\n]}}\n",
-      Seconds(window.to - window.from), Seconds(window.to - known), out.Take());
+  if (copy.requests_since) out.Missing(*copy.requests_since);
+  if (copy.training_since) out.Missing(*copy.training_since);
+  const std::size_t requests = DrawRequests(copy, out);
+  const std::size_t runs = DrawBatches(copy, out);
+  DrawDecisions(copy, out);
+  DrawTrainers(copy, out);
+  for (const TraceSource& source : more) source(out);
+  return out.Take({{"asked_seconds", Format("\"{:.3f}\"", Seconds(window.to - window.from))},
+                   {"covered_seconds", Format("\"{:.3f}\"", Seconds(window.to - out.known_since()))},
+                   {"left_out_requests", Format("\"{}\"", requests)},
+                   {"left_out_runs", Format("\"{}\"", runs)}});
 }
 
 }  // namespace tandem::trace

@@ -16,24 +16,37 @@ double Micros(std::chrono::nanoseconds time) {
 }  // namespace
 
 void TraceWriter::Open(char phase, std::string_view name, MonotonicTime at, Track track) {
-  if (!text_.empty()) text_ += ",\n";
+  if (!empty_) text_ += ",\n";
+  empty_ = false;
   text_ += R"({"name":)";
   AppendJsonString(name, text_);
   AppendFormat(text_, R"(,"ph":"{}","ts":{:.3f},"pid":{},"tid":{})", phase, Micros(window_.Clip(at).time_since_epoch()),
                track.group, track.line);
 }
 
-void TraceWriter::Close(Arguments arguments) {
-  if (arguments.size() > 0) {
-    text_ += R"(,"args":{)";
-    const char* comma = "";
-    for (const auto& [name, value] : arguments) {
-      AppendFormat(text_, "{}\"{}\":{}", comma, name, value);
-      comma = ",";
-    }
-    text_ += '}';
+void TraceWriter::Append(Arguments arguments) {
+  text_ += '{';
+  const char* comma = "";
+  for (const auto& [name, value] : arguments) {
+    AppendFormat(text_, "{}\"{}\":{}", comma, name, value);
+    comma = ",";
   }
   text_ += '}';
+}
+
+void TraceWriter::Close(Arguments arguments) {
+  if (arguments.size() > 0) {
+    text_ += R"(,"args":)";
+    Append(arguments);
+  }
+  text_ += '}';
+}
+
+std::string TraceWriter::Take(Arguments about) {
+  text_ += "\n],\"otherData\":";
+  Append(about);
+  text_ += "}\n";
+  return std::move(text_);
 }
 
 void TraceWriter::NameGroup(int group, std::string_view name) {

@@ -20,7 +20,7 @@ struct TraceWindow {
   [[nodiscard]] MonotonicTime Clip(MonotonicTime time) const { return std::clamp(time, from, to); }
 };
 
-// Makes events in Chrome's trace format, which Perfetto reads. What reaches beyond the window is cut. Used by one
+// Makes a file in Chrome's trace format, which Perfetto reads. What reaches beyond the window is cut. Used by one
 // thread.
 class TraceWriter {
  public:
@@ -33,9 +33,14 @@ class TraceWriter {
     std::int64_t line = 0;
   };
 
-  explicit TraceWriter(TraceWindow window) : window_(window) {}
+  explicit TraceWriter(TraceWindow window) : window_(window), known_since_(window.from) {}
 
   [[nodiscard]] const TraceWindow& window() const { return window_; }
+  // From when on nothing is missing.
+  [[nodiscard]] MonotonicTime known_since() const { return known_since_; }
+
+  // Something is missing that was before that time.
+  void Missing(MonotonicTime until) { known_since_ = std::max(known_since_, window_.Clip(until)); }
 
   void NameGroup(int group, std::string_view name);
   void NameTrack(Track track, std::string_view name);
@@ -45,16 +50,19 @@ class TraceWriter {
   void Begin(int group, std::uint64_t id, std::string_view name, MonotonicTime at, Arguments arguments = {});
   void End(int group, std::uint64_t id, std::string_view name, MonotonicTime at);
 
-  // The events, with commas in between.
-  [[nodiscard]] std::string Take() { return std::move(text_); }
+  // The whole file, with these as its `otherData`. Ends the use of the writer.
+  [[nodiscard]] std::string Take(Arguments about);
 
  private:
   // Up to where the event's own fields begin.
   void Open(char phase, std::string_view name, MonotonicTime at, Track track);
   void Close(Arguments arguments);
+  void Append(Arguments arguments);
 
   const TraceWindow window_;
-  std::string text_;
+  MonotonicTime known_since_;
+  std::string text_ = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
+  bool empty_ = true;
 };
 
 }  // namespace tandem::trace

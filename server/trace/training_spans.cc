@@ -10,13 +10,6 @@
 namespace tandem::trace {
 namespace {
 
-std::vector<FlightRecord> InOrder(const RecordRing& ring) {
-  std::vector<FlightRecord> records;
-  ring.ForEach([&](const FlightRecord& record) { records.push_back(record); });
-  std::ranges::stable_sort(records, {}, &FlightRecord::time);
-  return records;
-}
-
 // Begins a new span where something changes, and ends the one before.
 class SpanBuilder {
  public:
@@ -25,20 +18,26 @@ class SpanBuilder {
                       .to = {},
                       .hold = HoldOf(decision.hold),
                       .hold_heavy = HoldOf(decision.hold_heavy),
+                      .learning = decision.learning,
                       .trainers = decision.trainers,
                       .requests = decision.requests,
                       .quota_left = decision.quota_left,
                       .until_refill = decision.until_refill};
     Begin(span);
   }
-  // A trainer came or went; so many are left.
-  void Counted(MonotonicTime at, std::int64_t trainers) {
-    const bool some = trainers > 0;
+  // A trainer came or went.
+  template <typename Event>
+  void Counted(const Event& event) {
+    const bool some = event.trainers > 0;
     if (!spans_.empty() && some == (spans_.back().trainers > 0)) {
-      spans_.back().trainers = std::max(spans_.back().trainers, trainers);
+      spans_.back().trainers = std::max(spans_.back().trainers, event.trainers);
       return;
     }
-    TrainingSpan span{.from = at, .to = {}, .hold = {}, .hold_heavy = {}, .trainers = trainers};
+    TrainingSpan span{.from = event.at,
+                      .to = {},
+                      .hold = HoldOf(event.hold),
+                      .hold_heavy = HoldOf(event.hold_heavy),
+                      .trainers = event.trainers};
     Begin(span);
   }
   std::vector<TrainingSpan> Take() { return std::move(spans_); }
@@ -48,7 +47,7 @@ class SpanBuilder {
     if (!spans_.empty()) {
       TrainingSpan& last = spans_.back();
       const bool both_none = last.trainers == 0 && span.trainers == 0;
-      const bool same = last.hold == span.hold && last.hold_heavy == span.hold_heavy;
+      const bool same = last.hold == span.hold && last.hold_heavy == span.hold_heavy && last.learning == span.learning;
       if (both_none || (same && (last.trainers > 0) == (span.trainers > 0))) {
         last.trainers = std::max(last.trainers, span.trainers);
         return;
@@ -64,6 +63,7 @@ class SpanBuilder {
 std::string HoldWords(HoldReason reason, const TrainingSpan& span) {
   if (reason == HoldReason::kRequests) return CountText(span.requests, "request") + " under way";
   if (reason == HoldReason::kPaused) return "a person paused it";
+  if (span.learning) return "it was to be learnt when the periods of the CPU limit begin";
   if (reason != HoldReason::kQuota) return Format("the policy said so ({})", HoldReasonName(reason));
   std::string kept = "the CPU time of the period was kept for requests";
   if (!span.quota_left || !span.until_refill) return kept;
@@ -73,12 +73,12 @@ std::string HoldWords(HoldReason reason, const TrainingSpan& span) {
 
 }  // namespace
 
-std::vector<TrainingSpan> TrainingSpans(const FlightRecorder& recorder) {
+std::vector<TrainingSpan> TrainingSpans(std::span<const FlightRecord> records) {
   SpanBuilder spans;
-  for (const FlightRecord& record : InOrder(recorder.training())) {
+  for (const FlightRecord& record : records) {
     if (const auto decision = As<TrainingDecision>(record)) spans.Decided(*decision);
-    if (const auto began = As<TrainerBegan>(record)) spans.Counted(began->at, began->trainers);
-    if (const auto ended = As<TrainerEnded>(record)) spans.Counted(ended->at, ended->trainers);
+    if (const auto began = As<TrainerBegan>(record)) spans.Counted(*began);
+    if (const auto ended = As<TrainerEnded>(record)) spans.Counted(*ended);
   }
   return spans.Take();
 }
@@ -98,7 +98,7 @@ std::string ReasonOf(const TrainingSpan& span) {
                 TimeText(*span.quota_left), TimeText(*span.until_refill));
 }
 
-std::vector<TrainerSpan> TrainerSpans(const FlightRecorder& recorder) {
+std::vector<TrainerSpan> TrainerSpans(std::span<const FlightRecord> records) {
   std::vector<TrainerSpan> spans;
   std::map<std::uint64_t, std::size_t> last;  // Of each trainer that is there, in `spans`.
   const auto begin = [&](std::uint64_t trainer, MonotonicTime at, std::optional<HoldReason> hold) {
@@ -106,7 +106,7 @@ std::vector<TrainerSpan> TrainerSpans(const FlightRecorder& recorder) {
     last[trainer] = spans.size();
     spans.push_back({.trainer = trainer, .from = at, .to = {}, .hold = hold});
   };
-  for (const FlightRecord& record : InOrder(recorder.training())) {
+  for (const FlightRecord& record : records) {
     if (const auto began = As<TrainerBegan>(record)) begin(began->trainer, began->at, std::nullopt);
     if (const auto held = As<TrainerHeld>(record)) begin(held->trainer, held->at, HoldOf(held->hold));
     if (const auto ended = As<TrainerEnded>(record)) {

@@ -3,12 +3,13 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "api/base/clock.h"
 #include "colocation/hold_reason.h"
-#include "profiler/flight_recorder.h"
+#include "profiler/flight_events.h"
 
 namespace tandem::trace {
 
@@ -18,6 +19,7 @@ struct TrainingSpan {
   std::optional<MonotonicTime> to;  // Nullopt: it lasts.
   std::optional<HoldReason> hold;
   std::optional<HoldReason> hold_heavy;  // Only heavy operators are held.
+  bool learning = false;                 // It is held to learn when periods of a limit begin.
   std::int64_t trainers = 0;             // The most there were; 0: nothing was trained.
   // As it began.
   std::int64_t requests = 0;
@@ -29,8 +31,8 @@ struct TrainingSpan {
   }
 };
 
-// As far back as the recorder reaches, in the order of time.
-[[nodiscard]] std::vector<TrainingSpan> TrainingSpans(const FlightRecorder& recorder);
+// From records about training in the order of time, as the spans are.
+[[nodiscard]] std::vector<TrainingSpan> TrainingSpans(std::span<const FlightRecord> records);
 
 // "held", "heavy operators held", "runs" or "none".
 [[nodiscard]] std::string StateOf(const TrainingSpan& span);
@@ -44,6 +46,6 @@ struct TrainerSpan {
   std::optional<MonotonicTime> to;
   std::optional<HoldReason> hold;
 };
-[[nodiscard]] std::vector<TrainerSpan> TrainerSpans(const FlightRecorder& recorder);
+[[nodiscard]] std::vector<TrainerSpan> TrainerSpans(std::span<const FlightRecord> records);
 
 }  // namespace tandem::trace

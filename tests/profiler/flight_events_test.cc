@@ -26,9 +26,10 @@ Event RoundTrip(const Event& event) {
 
 TEST(FlightEvents, OfRequestsComeBackAsTheyWere) {
   const auto arrived = RoundTrip<RequestArrived, RequestJoined>(
-      {.at = At(5ms), .request = 7, .model = 3, .id = ClientId::Of("client-7")});
+      {.at = At(5ms), .request = 7, .model = 3, .waits_for_company = true, .id = ClientId::Of("client-7")});
   EXPECT_EQ(arrived.at, At(5ms));
   EXPECT_EQ(arrived.model, 3u);
+  EXPECT_TRUE(arrived.waits_for_company);
   EXPECT_EQ(arrived.id.Text(), "client-7");
 
   const auto refused = RoundTrip<RequestAdmission, RequestArrived>({.at = At(6ms),
@@ -37,12 +38,14 @@ TEST(FlightEvents, OfRequestsComeBackAsTheyWere) {
                                                                     .left = 10ms,
                                                                     .ahead = 14ms,
                                                                     .run = 5ms,
+                                                                    .weight = RunWeight::kDoubtful,
                                                                     .waiting = 4,
                                                                     .elements = 2});
   EXPECT_EQ(refused.verdict, Admitted::kHopeless);
   EXPECT_EQ(refused.left, 10ms);
   EXPECT_EQ(refused.ahead, 14ms);
   EXPECT_EQ(refused.run, 5ms);
+  EXPECT_EQ(refused.weight, RunWeight::kDoubtful);
   EXPECT_EQ(refused.waiting, 4);
   EXPECT_EQ(refused.elements, 2);
   const auto patient = RoundTrip<RequestAdmission, RequestArrived>({.at = At(6ms), .request = 8});
@@ -81,32 +84,51 @@ TEST(FlightEvents, OfBatchesAndTrainingComeBackAsTheyWere) {
   EXPECT_EQ(began.expected, 3ms);
   EXPECT_EQ((RoundTrip<BatchEnded, BatchBegan>({.at = At(2ms), .batch = 4, .error = ErrorCode::kInternal}).error),
             ErrorCode::kInternal);
+  const auto ended = RoundTrip<BatchEnded, BatchBegan>({.at = At(2ms),
+                                                        .batch = 4,
+                                                        .error = {},
+                                                        .model = 2,
+                                                        .version = 3,
+                                                        .elements = 8,
+                                                        .requests = 5,
+                                                        .worker = 1,
+                                                        .began = At(1ms)});
+  EXPECT_EQ(ended.began, At(1ms));
+  EXPECT_EQ(ended.model, 2u);
+  EXPECT_EQ(ended.requests, 5);
+  EXPECT_EQ(ended.worker, 1);
 
   const auto decision = RoundTrip<TrainingDecision, TrainerHeld>({.at = At(3ms),
                                                                   .hold = 2,
                                                                   .hold_heavy = 3,
+                                                                  .learning = true,
                                                                   .requests = 6,
                                                                   .trainers = 1,
                                                                   .quota_left = 12ms,
                                                                   .until_refill = 40ms});
   EXPECT_EQ(decision.hold, 2);
   EXPECT_EQ(decision.hold_heavy, 3);
+  EXPECT_TRUE(decision.learning);
   EXPECT_EQ(decision.requests, 6);
   EXPECT_EQ(decision.quota_left, 12ms);
   EXPECT_EQ(decision.until_refill, 40ms);
   EXPECT_EQ((RoundTrip<TrainerBegan, TrainerEnded>({.at = At(1ms), .trainer = 5, .threads = 2, .trainers = 3}).threads),
             2);
-  EXPECT_EQ((RoundTrip<TrainerEnded, TrainerBegan>({.at = At(1ms), .trainer = 5, .trainers = 3}).trainers), 3);
+  const auto gone =
+      RoundTrip<TrainerEnded, TrainerBegan>({.at = At(1ms), .trainer = 5, .trainers = 3, .hold = 1, .hold_heavy = 2});
+  EXPECT_EQ(gone.trainers, 3);
+  EXPECT_EQ(gone.hold, 1);
+  EXPECT_EQ(gone.hold_heavy, 2);
   EXPECT_EQ((RoundTrip<TrainerHeld, TrainerBegan>({.at = At(1ms), .trainer = 5, .hold = 1}).hold), 1);
 }
 
 TEST(ClientId, TellsLongIdsApartThatBeginAlike) {
   const std::string one = std::string(100, 'x') + "1";
   const std::string other = std::string(100, 'x') + "2";
-  EXPECT_TRUE(ClientId::Of(one).Is(one));
-  EXPECT_FALSE(ClientId::Of(one).Is(other));
+  EXPECT_EQ(ClientId::Of(one), ClientId::Of(one));
+  EXPECT_NE(ClientId::Of(one), ClientId::Of(other));
   EXPECT_EQ(ClientId::Of(one).Text(), std::string(ClientId::kShown, 'x') + "…");
-  EXPECT_FALSE(ClientId::Of("").Is("x"));
+  EXPECT_NE(ClientId::Of(""), ClientId::Of("x"));
   EXPECT_EQ(ClientId::Of("").Text(), "");
 }
 

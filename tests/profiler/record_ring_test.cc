@@ -56,6 +56,20 @@ TEST(RecordRing, KeepsTheLastInTheirOrder) {
   ring.ForEach([](const FlightRecord& record) { EXPECT_EQ(record, Numbered(record.subject)); });
 }
 
+TEST(RecordRing, GivesOnlyTheNewestWhenThatIsAsked) {
+  RecordRing ring(4);
+  EXPECT_TRUE(ring.Last(2).empty());
+  for (std::uint64_t i = 1; i <= 3; ++i) ring.Write(Numbered(i));
+  EXPECT_FALSE(ring.overwritten());
+  ASSERT_EQ(ring.Last(2).size(), 2u);
+  EXPECT_EQ(ring.Last(2)[0].subject, 2u);
+  for (std::uint64_t i = 4; i <= 11; ++i) ring.Write(Numbered(i));
+  EXPECT_TRUE(ring.overwritten());
+  EXPECT_EQ(ring.Last(2)[1].subject, 11u);
+  EXPECT_EQ(ring.Last(100).size(), 4u);
+  EXPECT_TRUE(ring.Last(0).empty());
+}
+
 TEST(RecordRing, OfNothingKeepsNothing) {
   RecordRing ring(0);
   ring.Write(Numbered(1));

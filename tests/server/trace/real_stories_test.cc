@@ -70,7 +70,7 @@ class StoryTest : public ::testing::Test {
     for (int i = 0; i < 3; ++i) ASSERT_TRUE(Send("learn").answer.get());
   }
   RequestStory StoryOf(const std::string& asked) {
-    auto story = TellStory(recorder_, asked, clock_.Now());
+    auto story = TellStory(CopyOf(recorder_), asked, clock_.Now());
     EXPECT_TRUE(story) << story.error().message;
     return story.value_or(RequestStory{});
   }
@@ -101,12 +101,15 @@ class StoryTest : public ::testing::Test {
   RequestMetrics metrics_{registry_};
   SharedRegions regions_;
   Dispatcher dispatcher_{clock_, admission_, {.recorder = &recorder_}};
-  InferenceService service_{{clock_, dispatcher_, regions_, metrics_, nullptr, &recorder_},
-                            [this](std::string_view model, std::string_view) -> Result<std::shared_ptr<Servable>> {
-                              if (model != "m") return Fail(ErrorCode::kNotFound, "no model '{}'", model);
-                              return servable_;
-                            },
-                            std::nullopt};
+  InferenceService service_{
+      {clock_, dispatcher_, regions_, metrics_, nullptr, &recorder_},
+      [this](std::string_view model, std::string_view version) -> Result<std::shared_ptr<Servable>> {
+        if (model == "loading") return Fail(ErrorCode::kUnavailable, "it is loading");
+        if (model == "m" && version == "7") return Fail(ErrorCode::kNotFound, "no version 7");
+        if (model != "m") return Fail(ErrorCode::kNotFound, "no model '{}'", model);
+        return servable_;
+      },
+      std::nullopt};
 };
 
 TEST_F(StoryTest, ARequestThatWaitedBehindABatch) {
@@ -118,8 +121,8 @@ TEST_F(StoryTest, ARequestThatWaitedBehindABatch) {
   ASSERT_TRUE(second.answer.get());
   EXPECT_THAT(Words("second"),
               ElementsAre("answered after 13.0 ms, 987 ms before its deadline",
-                          "let in: 0 µs of work ahead, what its own run takes was not known, deadline in 1000 ms",
-                          "waited 8.0 ms: batch 1 of m (1 request) was running",
+                          "let in, as what its own run takes was not known; 0 µs of work ahead, deadline in 1000 ms",
+                          "waited 8.0 ms: batch 1 of m (1 request) was running for 8.0 ms of it",
                           "ran for 5.0 ms alone in batch 2 of m, version 1, on worker 0; 8.0 ms were expected"));
   const RequestStory story = StoryOf("second");
   EXPECT_EQ(story.number, 2u);
@@ -187,7 +190,8 @@ TEST_F(StoryTest, ARequestThatIsUnderWay) {
   clock_.Advance(2ms);
   EXPECT_THAT(Words("first")[0], StartsWith("is under way since 2.0 ms"));
   EXPECT_THAT(Words("first"), Contains(StartsWith("runs since 2.0 ms alone in batch 1")));
-  EXPECT_THAT(Words("second"), Contains("has waited 2.0 ms so far: batch 1 of m (1 request) was running"));
+  EXPECT_THAT(Words("second"),
+              Contains("has waited 2.0 ms so far: batch 1 of m (1 request) was running for 2.0 ms of it"));
   held_ = false;
   ASSERT_TRUE(first.answer.get());
   ASSERT_TRUE(second.answer.get());
@@ -201,14 +205,68 @@ TEST_F(StoryTest, AWrongRequestAndOneForNobody) {
   wrong.cancel = std::make_shared<CancelToken>();
   wrong.number = service_.NextNumber();
   EXPECT_FALSE(Send(std::move(wrong)).answer.get());
-  EXPECT_THAT(Words("wrong"), ElementsAre(HasSubstr("the request was wrong; its answer said what")));
+  EXPECT_THAT(Words("wrong"), ElementsAre("refused 0 µs after its arrival",
+                                          "refused at arrival: the request was wrong; its answer said what"));
   InferRequest stray;
   stray.model = "nobody";
   stray.arrival = clock_.Now();
   stray.cancel = std::make_shared<CancelToken>();
   stray.number = service_.NextNumber();
   EXPECT_FALSE(Send(std::move(stray)).answer.get());
-  EXPECT_THAT(Words("r-2"), ElementsAre(HasSubstr("the request was wrong"), "it asked for a model that is not served"));
+  EXPECT_THAT(Words("r-2"), ElementsAre("refused 0 µs after its arrival",
+                                        "refused at arrival: it asked for a model that is not served"));
+}
+
+TEST_F(StoryTest, WhyARequestFoundNoModelToRun) {
+  const auto why = [&](const char* model, const char* version) {
+    InferRequest request;
+    request.model = model;
+    request.version = version;
+    request.arrival = clock_.Now();
+    request.cancel = std::make_shared<CancelToken>();
+    request.number = service_.NextNumber();
+    const std::string name = RequestName(request.number);
+    EXPECT_FALSE(Send(std::move(request)).answer.get());
+    return Words(name).at(1);
+  };
+  EXPECT_EQ(why("nobody", "7"), "refused at arrival: it asked for a model that is not served");
+  EXPECT_EQ(why("m", "7"), "refused at arrival: its model is not served in the version that it asked for");
+  EXPECT_EQ(StoryOf("r-2").model, "m");
+  EXPECT_EQ(why("loading", ""), "refused at arrival: its model was not ready");
+  service_.StopAdmitting();
+  EXPECT_EQ(why("m", ""), "refused at arrival: the server was shutting down");
+}
+
+TEST_F(StoryTest, OfAModelWhoseNameIsNotKept) {
+  for (int i = 0; i < 100'000; ++i) (void)recorder_.names().NumberOf("model-" + std::to_string(i));
+  Sent first = Occupy();
+  Sent second = Send("second");
+  clock_.Advance(3ms);
+  held_ = false;
+  ASSERT_TRUE(first.answer.get());
+  ASSERT_TRUE(second.answer.get());
+  EXPECT_EQ(StoryOf("second").model, "");
+  EXPECT_THAT(Words("second"), Not(Contains(HasSubstr("not served"))));
+  EXPECT_THAT(Words("second"), Contains(HasSubstr("batch 1 of a model whose name is not kept (1 request)")));
+}
+
+TEST_F(StoryTest, WhatWasLearntLongAgoDidNotCount) {
+  Learn();
+  clock_.Advance(1min);
+  ASSERT_TRUE(Send("tries", 3ms).answer.get());
+  EXPECT_THAT(Words("tries"), Contains(HasSubstr("is a guess or was learnt too long ago, deadline in 3.0 ms")));
+}
+
+TEST_F(StoryTest, ARequestThatWaitedForCompany) {
+  servable_ = MakeServable("m", {.max_batch_size = 4, .dynamic = true, .max_queue_delay = 20ms},
+                           [this](std::span<const Tensor> inputs, std::span<const std::string> outputs,
+                                  CancelToken& cancel) { return Compute(inputs, outputs, cancel); });
+  Sent alone = Send("alone");
+  clock_.Advance(5ms);
+  EXPECT_THAT(Words("alone"), Contains("has waited 5.0 ms so far: a worker was free, and its model waits for company "
+                                       "(max_queue_delay)"));
+  clock_.Advance(20ms);
+  ASSERT_TRUE(alone.answer.get());
 }
 
 TEST_F(StoryTest, ServersNumbersAndTheNewestOfSeveralWithOneId) {
@@ -221,16 +279,20 @@ TEST_F(StoryTest, ServersNumbersAndTheNewestOfSeveralWithOneId) {
   EXPECT_EQ(StoryOf("3").number, 3u);
   EXPECT_EQ(StoryOf("1").number, 4u) << "what a client calls 1 comes before the server's number 1";
   EXPECT_EQ(StoryOf("r-3").id, "");
+  ASSERT_TRUE(Send("r-1").answer.get());
+  ASSERT_TRUE(Send("r-77").answer.get());
+  EXPECT_EQ(StoryOf("r-1").number, 1u) << "the server's own names come before what a client calls so";
+  EXPECT_EQ(StoryOf("r-77").number, 6u);
 }
 
 TEST_F(StoryTest, WhatIsNotThereIsSaidToBeGone) {
-  const auto early = TellStory(recorder_, "nobody", clock_.Now());
+  const auto early = TellStory(CopyOf(recorder_), "nobody", clock_.Now());
   ASSERT_FALSE(early);
   EXPECT_THAT(early.error().message, HasSubstr("nothing was overwritten since the server started"));
   ASSERT_TRUE(Send("first").answer.get());
   for (int i = 0; i < 300; ++i) ASSERT_TRUE(Send("").answer.get());
   for (const char* asked : {"first", "r-1", "1", "r-", "r-99999", "nobody", "18446744073709551616"}) {
-    const auto story = TellStory(recorder_, asked, clock_.Now());
+    const auto story = TellStory(CopyOf(recorder_), asked, clock_.Now());
     ASSERT_FALSE(story) << asked;
     EXPECT_EQ(story.error().code, ErrorCode::kNotFound);
     EXPECT_THAT(story.error().message, HasSubstr(std::string("no request '") + asked + "'"));

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "server/trace/story_text.h"
 #include "server/trace/time_text.h"
 
 namespace tandem::trace {
@@ -56,13 +57,83 @@ TEST(RequestWords, EveryRefusalHasItsReason) {
   EXPECT_THAT(second(Admitted::kHopeless), HasSubstr("what its own run takes was not known"));
 }
 
-TEST(RequestWords, ManyRunsAreSummedUpByModel) {
+// One that waited for 10 ms while these ran.
+RequestStory Waited(std::initializer_list<BatchRun> runs, int workers = 1, bool overwritten = false) {
   RequestStory story = Answered();
   story.admission = RequestAdmission{.at = kArrival, .request = 7};
-  story.meanwhile = {Batch(1, "resnet", -1ms, 4ms), Batch(2, "resnet", 4ms, 9ms), Batch(3, "tiny", 9ms, 10ms)};
-  story.runs = {Batch(4, "m", 10ms, 20ms)};
+  story.runs = {Batch(100, "m", 10ms, 20ms)};
+  BatchRuns all;
+  for (const BatchRun& run : runs) all[run.batch] = run;
+  story.waiting = WaitBetween(kArrival, kArrival + 10ms, all, story.runs, workers, overwritten);
+  return story;
+}
+
+BatchRun On(std::uint16_t worker, BatchRun run) {
+  run.worker = worker;
+  return run;
+}
+
+TEST(RequestWords, ManyRunsAreSummedUpByModel) {
+  const RequestStory story =
+      Waited({Batch(1, "resnet", -1ms, 4ms), Batch(2, "resnet", 4ms, 9ms), Batch(3, "tiny", 9ms, 10ms)});
   EXPECT_THAT(WordsOf(story),
               Contains("waited 10.0 ms: 2 runs of resnet (9.0 ms), 1 run of tiny (1.0 ms) stood before it"));
+}
+
+TEST(RequestWords, ARunOfAFrontEndIsNotBlamed) {
+  const RequestStory story = Waited({On(kFrontEnd, Batch(1, "quick", -1ms, 4ms))});
+  EXPECT_TRUE(story.waiting->others.empty());
+  EXPECT_THAT(WordsOf(story), Contains("waited 10.0 ms: a worker was free and had to wake"));
+}
+
+TEST(RequestWords, OfSeveralWorkersAllMustBeBusy) {
+  const RequestStory story = Waited({On(0, Batch(1, "a", -1ms, 6ms)), On(1, Batch(2, "b", 4ms, 9ms))}, 2);
+  EXPECT_THAT(WordsOf(story), Contains("waited 10.0 ms: all 2 workers were busy for 2.0 ms of it, with 1 run of a (2.0 "
+                                       "ms), 1 run of b (2.0 ms); for 8.0 ms of it a worker was free and had to wake"));
+  EXPECT_THAT(WordsOf(Waited({On(0, Batch(1, "a", -1ms, 20ms))}, 2)),
+              Contains("waited 10.0 ms: a worker was free and had to wake"));
+}
+
+TEST(RequestWords, OfTheRestOfAWaitSayWhatItWasFor) {
+  RequestStory story = Waited({Batch(1, "a", -1ms, 3ms)});
+  story.waits_for_company = true;
+  EXPECT_THAT(WordsOf(story),
+              Contains("waited 10.0 ms: batch 1 of a (1 request) was running for 3.0 ms of it; for 7.0 "
+                       "ms of it a worker was free, and its model waits for company (max_queue_delay)"));
+}
+
+TEST(RequestWords, DoNotCallAWorkerFreeOfWhichNothingIsKept) {
+  EXPECT_THAT(WordsOf(Waited({}, 1, true)),
+              Contains("waited 10.0 ms: what some worker did then is overwritten: it may have been busy"));
+  EXPECT_THAT(WordsOf(Waited({Batch(1, "a", -2ms, -1ms)}, 1, true)),
+              Contains("waited 10.0 ms: a worker was free and had to wake"));
+}
+
+TEST(RequestWords, FitTheDecisionThatWasMade) {
+  const auto second = [](RequestAdmission admission) {
+    RequestStory story = Answered();
+    story.admission = admission;
+    return WordsOf(story).at(1);
+  };
+  RequestAdmission admission{.at = kArrival, .request = 7, .left = 10ms, .ahead = 2ms, .run = 30ms, .waiting = 3};
+  admission.weight = RunWeight::kDoubtful;
+  EXPECT_EQ(second(admission),
+            "let in: 2.0 ms of work ahead, its own run did not count, as 30.0 ms is a guess or was learnt too long "
+            "ago, deadline in 10.0 ms");
+  admission.weight = RunWeight::kIgnored;
+  EXPECT_EQ(second(admission), "let in, as there was room; 3 requests waited, deadline in 10.0 ms");
+  admission.weight = RunWeight::kCounted;
+  admission.verdict = Admitted::kHopeless;
+  admission.run = 7800us;
+  EXPECT_EQ(second(admission),
+            "refused at arrival: 2.0 ms of work were ahead, its own run was expected to take up to 7.8 ms, deadline in "
+            "10.0 ms, of which 500 µs are kept for its answer");
+}
+
+TEST(StoryText, ShowsAnIdWithoutItsControlCharacters) {
+  RequestStory story = Answered();
+  story.id = "a\x1b[2Jb\n  refused";
+  EXPECT_THAT(StoryText(story), ::testing::StartsWith("request r-7 (id 'a\uFFFD[2Jb\uFFFD  refused') of model m\n"));
 }
 
 TEST(RequestWords, ALateAnswerAndAFailedRun) {
@@ -103,6 +174,10 @@ TEST(RequestWords, SayWhenTrainingWasHeldAndWhy) {
   EXPECT_THAT(WordsOf(story), Contains(HasSubstr("heavy operators of training were held from")));
   story.training = {{.from = kArrival - 1s, .trainers = 2}};
   EXPECT_THAT(WordsOf(story), Contains("training was let run all the time: 2 trainers"));
+  story.training = {{.from = kArrival + 15ms, .trainers = 2}};
+  EXPECT_THAT(WordsOf(story), Contains("training was let run 5.0 ms of it: 2 trainers"));
+  story.training_since = kArrival + 14ms;
+  EXPECT_THAT(WordsOf(story), Contains("what was decided of training until 14.0 ms after its arrival is overwritten"));
 }
 
 TEST(RequestWords, ManyHoldsAreSummedUp) {

@@ -52,7 +52,7 @@ class TraceTest : public ::testing::Test {
 
   // The events of a whole trace, which is checked to be one.
   std::vector<Json::Value> Events(std::chrono::nanoseconds from, std::chrono::nanoseconds to) {
-    const std::string text = WriteTrace(recorder_, {.from = At(from), .to = At(to)}, RecorderSources(recorder_));
+    const std::string text = WriteTrace(CopyOf(recorder_), {.from = At(from), .to = At(to)});
     Json::Value json;
     std::string errors;
     const std::unique_ptr<Json::CharReader> reader(Json::CharReaderBuilder().newCharReader());
@@ -124,7 +124,7 @@ TEST_F(TraceTest, OfNothingIsStillATrace) {
 
 TEST_F(TraceTest, ShowsRequestsTheirRunsAndTraining) {
   const TrainingNotes notes(&recorder_);
-  notes.Began(At(1ms), 0, 2, 1);
+  notes.Began(At(1ms), 0, 2, {.trainers = 1, .hold = {}, .hold_heavy = {}});
   notes.Decided(At(3ms), HoldReason::kQuota, {}, {.requests = 1, .trainers = 1, .quotas = {}});
   notes.Held(At(3ms), 0, HoldReason::kQuota);
   Batch(1, 0, 2ms, 9ms);
@@ -165,13 +165,52 @@ TEST_F(TraceTest, SaysHowMuchOfTheTimeIsKnown) {
   EXPECT_EQ(Names(events, "b", kRequestTracks).size(), 2u * 512);
 }
 
+TEST_F(TraceTest, ARequestThatWasLongOnItsWayDoesNotMakeItReachBack) {
+  for (int i = 0; i < 2000; ++i) Request(static_cast<std::uint64_t>(i + 1), i * 1ms, 0, 0ms, i * 1ms + 500us);
+  recorder_.Write(RequestArrived{.at = At(-1h), .request = 5000, .model = 0, .id = {}});
+  Events(0s, 2s);
+  EXPECT_LT(std::stod(about_["covered_seconds"].asString()), 0.6);
+}
+
+TEST_F(TraceTest, ReachesBackAsFarAsWhatIsKnownOfTraining) {
+  const TrainingNotes notes(&recorder_);
+  for (int i = 0; i < 5096; ++i) notes.Held(At(i * 1ms), 0, std::nullopt);
+  Events(0s, 5096ms);
+  EXPECT_EQ(about_["covered_seconds"], "4.096");
+}
+
+TEST(WriteTrace, SaysWhatWasTooMuch) {
+  FlightRecorder recorder(65'536);
+  for (int i = 0; i < 20'010; ++i) {
+    const auto number = static_cast<std::uint64_t>(i + 1);
+    recorder.Write(RequestArrived{.at = At(i * 1ms), .request = number, .model = 0, .id = {}});
+    recorder.Write(RequestAnswered{.at = At((i + 1) * 1ms), .request = number});
+  }
+  const std::string text = WriteTrace(CopyOf(recorder), {.from = At(0s), .to = At(20'010ms)});
+  EXPECT_THAT(text, ::testing::HasSubstr(R"("left_out_requests":"10","left_out_runs":"0")"));
+  // The last that is left out was answered then.
+  EXPECT_THAT(text, ::testing::HasSubstr(R"("covered_seconds":"20.000")"));
+}
+
+TEST_F(TraceTest, ARunIsDrawnWhenOnlyItsEndIsKnown) {
+  recorder_.Write(BatchEnded{.at = At(9ms),
+                             .batch = 1,
+                             .error = {},
+                             .model = recorder_.names().NumberOf("m"),
+                             .version = 1,
+                             .elements = 1,
+                             .requests = 1,
+                             .worker = 0,
+                             .began = At(2ms)});
+  EXPECT_THAT(Names(Events(0ms, 10ms), "X", kWorkerTracks), UnorderedElementsAre("m"));
+}
+
 TEST_F(TraceTest, OtherSourcesAddTracksOfTheirOwn) {
-  auto sources = RecorderSources(recorder_);
-  sources.emplace_back([](TraceWriter& out) {
+  const TraceSource operators = [](TraceWriter& out) {
     out.NameTrack({.group = kTrainingTracks, .line = 7}, "operators");
     out.Slice({.group = kTrainingTracks, .line = 7}, "Conv", At(1ms), At(2ms), {{"class", "\"heavy\""}});
-  });
-  const std::string text = WriteTrace(recorder_, {.from = At(0ms), .to = At(5ms)}, sources);
+  };
+  const std::string text = WriteTrace(CopyOf(recorder_), {.from = At(0ms), .to = At(5ms)}, {operators});
   EXPECT_THAT(text, ::testing::HasSubstr(R"("name":"Conv","ph":"X")"));
   EXPECT_THAT(text, ::testing::HasSubstr(R"("args":{"class":"heavy"})"));
 }
