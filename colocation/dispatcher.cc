@@ -106,7 +106,10 @@ Status Dispatcher::Enqueue(const QueueKey& key, Entry& entry) {
   MutexLock lock(mu_);
   Status admitted = Admit(entry.item, key, entry.queued);
   if (!admitted && BuryExpired(entry.queued)) admitted = Admit(entry.item, key, entry.queued);
-  if (!admitted) return admitted;
+  if (!admitted) {
+    if (entry.item.deadline) entry.item.servable->latency().NoteRefusal(entry.queued);
+    return admitted;
+  }
   queue_.Push(key, std::move(entry));
   news_.fetch_add(1, std::memory_order_release);
   if (AllBusy()) WatchFor(key.deadline);

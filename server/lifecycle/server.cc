@@ -24,6 +24,7 @@
 #include "server/grpc/grpc_server.h"
 #include "server/http/http_server.h"
 #include "server/http/listener.h"
+#include "server/jobs/state_lock.h"
 #include "server/lifecycle/colocation_wiring.h"
 #include "server/lifecycle/file_shares.h"
 #include "server/lifecycle/log_wiring.h"
@@ -37,6 +38,7 @@
 #include "server/metrics/request_metrics.h"
 #include "server/metrics/training_collector.h"
 #include "server/repository/onnx_session_factory.h"
+#include "server/repository/run_archive.h"
 #include "server/rest/rest_api.h"
 #include "server/version.h"
 
@@ -104,6 +106,8 @@ struct Server::Parts {
 
   std::shared_ptr<const OrtEnvironment> ort;  // Shared with every session.
   std::optional<repository::OnnxSessionFactory> sessions;
+  std::optional<repository::RunArchive> runs;
+  std::optional<jobs::StateLock> state_lock;  // Where training does not hold it.
   std::optional<repository::ModelRepository> repository;
 
   std::optional<Colocation> colocation;
@@ -121,6 +125,7 @@ struct Server::Parts {
   std::unique_ptr<GrpcServer> grpc;
 
   Status BuildCore();
+  void OpenRuns();
   Status Listen();
   Status ListenHttp();
   Status ListenGrpc();
@@ -147,6 +152,8 @@ Status Server::Parts::BuildCore() {
   TANDEM_ASSIGN(auto settings, RepositorySettings(options));
   metrics.emplace(registry);
   sessions.emplace(ort);
+  runs.emplace(RunSetting(options, *ort));
+  settings.runs = &*runs;
   repository.emplace(std::move(settings), *sessions);
   TANDEM_ASSIGN(admission, MakeAdmission(options.admission));
   dispatcher.emplace(clock, *admission,
@@ -162,6 +169,7 @@ Status Server::Parts::BuildCore() {
       DefaultSlo(options), options.max_request_bytes);
   std::string training_off;
   TANDEM_ASSIGN(training, StartTraining(options, *colocation, *repository, clock, training_off));
+  OpenRuns();
   core.emplace(ServerCore{.clock = clock,
                           .info = info,
                           .repository = *repository,
@@ -184,6 +192,19 @@ Status Server::Parts::BuildCore() {
       .Add({{"version", kVersion}, {"onnxruntime", ort->library().version()}})
       .Set(1);
   return {};
+}
+
+// What runs take is kept where this server is the only one: training has seen to that, or it is done here.
+void Server::Parts::OpenRuns() {
+  if (!training) {
+    if (options.allow_training || options.state.empty()) return;
+    auto lock = jobs::StateLock::Acquire(StateFolder(options));
+    if (!lock) return LogWarning("what is learnt of runs is not kept", {{"reason", lock.error().message}});
+    state_lock.emplace(*std::move(lock));
+  }
+  if (const Status opened = runs->Open(StateFolder(options) / "learnt-runs"); !opened) {
+    LogWarning(opened.error().message);
+  }
 }
 
 std::string Server::Parts::MetricsText() {
@@ -339,6 +360,11 @@ Server::~Server() {
   parts_->grpc.reset();
   parts_->http.reset();
   parts_->metrics_http.reset();
+  if (parts_->runs) {
+    if (const Status saved = parts_->runs->Save(); !saved) {
+      LogWarning("what was learnt of runs is not kept", {{"reason", saved.error().message}});
+    }
+  }
   parts_->training.reset();
   parts_->bulk.Stop();
   parts_->dispatcher.reset();
@@ -356,6 +382,10 @@ void Server::Rescan() {
       LogError("model repository could not be reread", {{"reason", done.error().message}});
     }
   });
+}
+
+void Server::SaveRuns() {
+  parts_->repository->SaveRunsAsync();
 }
 
 void Server::BeginDrain() {

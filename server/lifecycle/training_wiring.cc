@@ -30,7 +30,7 @@ fs::path UserState() {
 jobs::JobOptions Settings(const ServeOptions& o, const Colocation& colocation) {
   jobs::JobOptions settings;
   std::error_code ec;
-  settings.state = o.state.empty() ? UserState() : fs::absolute(o.state, ec);
+  settings.state = StateFolder(o);
   if (!o.data_root.empty()) settings.data_root = fs::absolute(o.data_root, ec);
   settings.repositories.assign(o.model_repository.begin(), o.model_repository.end());
   settings.trainer = TrainerProgram(o);
@@ -69,6 +69,11 @@ Result<fs::path> MemoryGroups(const std::string& option) {
 }
 
 }  // namespace
+
+fs::path StateFolder(const ServeOptions& options) {
+  std::error_code ec;
+  return options.state.empty() ? UserState() : fs::absolute(options.state, ec);
+}
 
 fs::path TrainerProgram(const ServeOptions& options) {
   std::error_code ec;

@@ -13,6 +13,9 @@
 
 namespace tandem {
 
+// Where the server keeps what is to outlive it; empty when nobody named a folder and the user has no home.
+[[nodiscard]] std::filesystem::path StateFolder(const ServeOptions& options);
+
 // The trainer that the options name, or the one beside this program.
 [[nodiscard]] std::filesystem::path TrainerProgram(const ServeOptions& options);
 

@@ -7,7 +7,7 @@ import tritonclient.utils
 
 import models
 from raw_http import Connection, HostileTest, slow_body
-from tandem_server import until
+from tandem_server import TandemTest, until
 
 
 def body(model, steps, **parameters):
@@ -83,10 +83,44 @@ class Admission(HostileTest):
 
     def test_predictions_are_compared_with_runs(self):
         count = 'tandem_run_prediction_ratio_count{model="compared"}'
-        self.learn("compared", 10, 1)
         self.assertEqual(self.server.metric(count), 0)
         self.learn("compared", 10, 4)
-        self.assertEqual(self.server.metric(count), 4)
+        self.assertEqual(self.server.metric(count), 4, "the first run, too: the warm-up has said what to expect")
+
+
+class Restart(TandemTest):
+    def send(self, server, data):
+        with Connection(server.http_port) as connection:
+            return connection.send(data).answer()
+
+    def test_what_was_learnt_is_known_after_a_restart(self):
+        repository, state = self.folder / "models", self.folder / "state"
+        models.place(repository, "slow", models.slow())
+        server = self.start(repository, "--state", state)
+        took = []
+        for _ in range(4):
+            begun = time.monotonic()
+            self.assertEqual(self.send(server, slow_body(20_000)).status, 200)
+            took.append(1000 * (time.monotonic() - begun))
+        impossible = slow_body(10, slo_ms=min(took) * 0.3)
+        self.assertEqual(server.stop(), 0)
+
+        server = self.start(repository, "--state", state)
+        answer = self.send(server, impossible)
+        self.assertEqual(answer.status, 503, answer)
+        self.assertIn("the deadline cannot be met", answer.error)
+        self.assertEqual(self.send(server, slow_body(10)).status, 200, "without a deadline nothing is refused")
+        self.assertEqual(server.stop(), 0)
+
+        file = state / "learnt-runs"
+        file.write_bytes(b"\0garbage\n" * 1000)
+        server = self.start(repository, "--state", state)
+        self.assertEqual(self.send(server, impossible).status, 200, "nothing is known")
+        warnings = [line for line in server.log().splitlines() if str(file) in line]
+        self.assertEqual(len(warnings), 1, warnings)
+        self.assertIn("ignored", warnings[0])
+        self.assertEqual(server.stop(), 0)
+        self.assertTrue(file.read_text().startswith("tandem learnt runs"), "it was written anew")
 
 
 class Queue(HostileTest):
