@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "api/base/thread_name.h"
+#include "colocation/queue_forecast.h"
 #include "colocation/run_groups.h"
 #include "colocation/work_forecast.h"
 
@@ -57,7 +58,7 @@ Dispatcher::~Dispatcher() {
   workers_.clear();
 }
 
-Status Dispatcher::Admit(const WorkItem& item, const QueueKey& key, MonotonicTime now) const {
+Status Dispatcher::Admit(const WorkItem& item, const QueueKey& key, MonotonicTime now) {
   if (stopping_) return Fail(ErrorCode::kUnavailable, "the server is shutting down");
   if (item.cancel->cancelled()) return Fail(ErrorCode::kCancelled, "the client has gone");
   AdmissionSnapshot snapshot{.model = item.servable->name(),
@@ -68,7 +69,7 @@ Status Dispatcher::Admit(const WorkItem& item, const QueueKey& key, MonotonicTim
                              .max_queued = options_.max_queued,
                              .max_queued_model = item.servable->batching().max_queue_size};
   if (item.deadline) {
-    const Forecast forecast = ForecastRequest(*item.servable, item.batch, queue_.Before(key));
+    const Forecast forecast = ForecastInQueue(queue_, flows_, *item.servable, item.batch, key);
     std::vector<std::chrono::nanoseconds> rests;
     rests.reserve(run_ends_.size());
     for (const MonotonicTime end : run_ends_) rests.push_back(end > now ? end - now : std::chrono::nanoseconds(0));
@@ -164,20 +165,38 @@ Dispatcher::Step Dispatcher::NextStep(MonotonicTime now) {
   // First, so that the order of the servables is that of their living heads.
   BuryExpired(now);
   Step next;
+  if (const auto level = queue_.MostUrgentLevel()) {
+    queue_.FlowsOf(*level, flows_);
+    if (const Flow* starved = FurthestBehind(flows_)) {
+      Step step = Choose(*starved->id.servable, starved->first, now);
+      if (!step.batch.empty()) return step;
+    }
+  }
   for (const Servable* servable : queue_.ByUrgency()) {
-    Step step = Choose(*servable, now);
+    Step step = Choose(*servable, {.priority = 0, .deadline = MonotonicTime::min(), .sequence = 0}, now);
     if (!step.batch.empty()) return step;
     next.wait = std::min(next.wait, step.wait);
   }
   return next;
 }
 
-Dispatcher::Step Dispatcher::Choose(const Servable& servable, MonotonicTime now) {
+void Dispatcher::Charge(const FlowRun& flow, std::chrono::nanoseconds took) {
+  try {
+    queue_.FlowsOf(flow.id.level, flows_);
+  } catch (const std::bad_alloc&) {
+    return;
+  }
+  ChargeRun(flows_, flow, took);
+}
+
+Dispatcher::Step Dispatcher::Choose(const Servable& servable, const QueueKey& first, MonotonicTime now) {
   RunGroups groups(servable.batching());
   std::vector<QueueKey> hopeless;
   std::int64_t size = 0;
   std::optional<RunPrediction> run;  // Of that size.
-  for (const auto& [key, entry] : queue_.Waiting(servable)) {
+  const RequestQueue::ModelQueue& waiting = queue_.Waiting(servable);
+  for (auto at = waiting.lower_bound(first); at != waiting.end(); ++at) {
+    const auto& [key, entry] = *at;
     if (entry.item.deadline && entry.item.batch != size) {
       size = entry.item.batch;
       run = servable.latency().Predict(size);
@@ -196,11 +215,18 @@ Dispatcher::Step Dispatcher::Choose(const Servable& servable, MonotonicTime now)
     step.wait = std::min(step.wait, decision.wait);
     if (decision.take == 0) continue;
     step.batch.reserve(decision.take);
+    const QueueKey& head = group.keys.front();
+    const std::chrono::nanoseconds behind = queue_.BehindShare(servable, head);
     std::int64_t elements = 0;
     for (std::size_t i = 0; i < decision.take; ++i) {
       step.batch.push_back(std::move(*queue_.Take(servable, group.keys[i])));
       elements += group.sizes[i];
     }
+    step.flow = {
+        .id = {.servable = &servable, .level = head.priority, .patient = head.deadline == MonotonicTime::max()},
+        .weight = servable.batching().weight,
+        .carried = behind - queue_.BehindShare(servable, head)};
+    step.begins = now;
     run = servable.latency().Predict(elements);
     step.ends = run ? now + run->typical : now;
     break;
@@ -279,6 +305,7 @@ void Dispatcher::Work(std::size_t worker) {
       MutexLock lock(mu_);
       run_ends_[worker] = MonotonicTime::min();
       --running_;
+      if (queue_.size() > 0) Charge(step.flow, clock_.Now() - step.begins);
       if (stopping_ || queue_.size() > 0) continue;
       seen = news_.load(std::memory_order_relaxed);
     }

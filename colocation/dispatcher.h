@@ -11,6 +11,7 @@
 #include "colocation/admission.h"
 #include "colocation/batch_policy.h"
 #include "colocation/batch_runner.h"
+#include "colocation/fair_share.h"
 #include "colocation/request_queue.h"
 #include "colocation/run_groups.h"
 #include "colocation/work_item.h"
@@ -52,7 +53,9 @@ class Dispatcher {
   struct Step {
     std::vector<Entry> batch;
     std::chrono::nanoseconds wait = std::chrono::nanoseconds::max();
+    MonotonicTime begins;
     MonotonicTime ends;  // When the run is expected to.
+    FlowRun flow;        // What it counts for.
   };
 
   void Work(std::size_t worker);
@@ -60,14 +63,16 @@ class Dispatcher {
   void LookForWork(std::uint64_t seen, PollBudget& budget) const;
   void AnswerTheDead();
   [[nodiscard]] bool AllBusy() const REQUIRES(mu_) { return running_ == options_.workers; }
-  [[nodiscard]] Status Admit(const WorkItem& item, const QueueKey& key, MonotonicTime now) const REQUIRES(mu_);
+  [[nodiscard]] Status Admit(const WorkItem& item, const QueueKey& key, MonotonicTime now) REQUIRES(mu_);
   // Lets it wait, or leaves it as it is and says why.
   [[nodiscard]] Status Enqueue(const QueueKey& key, Entry& entry) EXCLUDES(mu_);
   // Runs and answers the item on this thread, or leaves it as it is and says no.
   [[nodiscard]] bool RunHere(WorkItem& item, const QueueKey& key, MonotonicTime now) EXCLUDES(mu_);
   [[nodiscard]] Step NextStep(MonotonicTime now) REQUIRES(mu_);
-  // What to run of one servable, or how long to put that off.
-  [[nodiscard]] Step Choose(const Servable& servable, MonotonicTime now) REQUIRES(mu_);
+  // What to run of one servable, of its requests from `first` on, or how long to put that off.
+  [[nodiscard]] Step Choose(const Servable& servable, const QueueKey& first, MonotonicTime now) REQUIRES(mu_);
+  // Counts a run that has ended against the shares of what waits.
+  void Charge(const FlowRun& flow, std::chrono::nanoseconds took) REQUIRES(mu_);
   [[nodiscard]] static BatchDecision Decide(const Servable& servable, const RunGroup& group, MonotonicTime now);
   // Frees the slots of what would be computed in vain, or for nobody.
   void BuryHopeless(const Servable& servable, std::span<const QueueKey> keys) REQUIRES(mu_);
@@ -93,6 +98,7 @@ class Dispatcher {
   CondVar work_or_stop_;
   CondVar dead_or_stop_;
   RequestQueue queue_ GUARDED_BY(mu_);
+  std::vector<Flow> flows_ GUARDED_BY(mu_);  // Of the decision at hand.
   // Out of the queue, to be answered: not by who buries them, as a callback must not release its own registration.
   std::vector<Entry> graveyard_ GUARDED_BY(mu_);
   MonotonicTime watch_at_ GUARDED_BY(mu_) = MonotonicTime::max();  // When the dead are looked for next.

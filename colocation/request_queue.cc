@@ -1,13 +1,42 @@
 #include "colocation/request_queue.h"
 
 #include <algorithm>
+#include <iterator>
+#include <limits>
 #include <new>
+#include <span>
 #include <utility>
 
 namespace tandem {
 namespace {
 
 constexpr std::size_t kDueSlack = 64;
+constexpr std::uint64_t kLastSequence = std::numeric_limits<std::uint64_t>::max();
+
+// Where the requests of a level begin, and those of them that have no deadline.
+QueueKey FirstOf(std::uint64_t level) {
+  return {.priority = level, .deadline = MonotonicTime::min(), .sequence = 0};
+}
+QueueKey FirstPatient(std::uint64_t level) {
+  return {.priority = level, .deadline = MonotonicTime::max(), .sequence = 0};
+}
+
+bool IsPatient(const QueueKey& key) {
+  return key.deadline == MonotonicTime::max();
+}
+// Among the flows of a model and level.
+std::size_t PlaceOf(const QueueKey& key) {
+  return IsPatient(key) ? 1 : 0;
+}
+
+bool IsAloneInItsFlow(const RequestQueue::ModelQueue& entries, RequestQueue::ModelQueue::const_iterator entry) {
+  const auto together = [&](const QueueKey& other) {
+    return other.priority == entry->first.priority && IsPatient(other) == IsPatient(entry->first);
+  };
+  const auto next = std::next(entry);
+  if (next != entries.end() && together(next->first)) return false;
+  return entry == entries.begin() || !together(std::prev(entry)->first);
+}
 
 }  // namespace
 
@@ -68,8 +97,10 @@ std::optional<RequestQueue::Entry> RequestQueue::Take(const Servable& servable, 
 std::optional<RequestQueue::Entry> RequestQueue::Extract(const Servable* servable, const QueueKey& key) {
   const auto queue = queues_.find(servable);
   if (queue == queues_.end()) return std::nullopt;
-  auto node = queue->second.entries.extract(key);
-  if (node.empty()) return std::nullopt;
+  const auto entry = queue->second.entries.find(key);
+  if (entry == queue->second.entries.end()) return std::nullopt;
+  if (IsAloneInItsFlow(queue->second.entries, entry)) queue->second.behind[PlaceOf(key)] = {};
+  auto node = queue->second.entries.extract(entry);
   queue->second.work.Remove(key);
   if (queue->second.entries.empty()) queues_.erase(queue);
   --size_;
@@ -82,6 +113,55 @@ std::vector<const Servable*> RequestQueue::ByUrgency() const {
   for (const auto& [servable, queue] : queues_) servables.push_back(servable);
   std::ranges::sort(servables, {}, [this](const Servable* s) { return queues_.at(s).entries.begin()->first; });
   return servables;
+}
+
+std::optional<std::uint64_t> RequestQueue::MostUrgentLevel() const {
+  std::optional<std::uint64_t> level;
+  for (const auto& [servable, queue] : queues_) {
+    const std::uint64_t own = queue.entries.begin()->first.priority;
+    level = std::min(level.value_or(own), own);
+  }
+  return level;
+}
+
+void RequestQueue::FlowsOf(std::uint64_t level, std::vector<Flow>& flows) {
+  flows.clear();
+  for (auto& [servable, queue] : queues_) {
+    const auto add = [&](bool patient) {
+      const QueueKey from = patient ? FirstPatient(level) : FirstOf(level);
+      const auto first = queue.entries.lower_bound(from);
+      const bool there =
+          first != queue.entries.end() && first->first.priority == level && IsPatient(first->first) == patient;
+      if (!there) return;
+      flows.push_back({.id = {.servable = servable, .level = level, .patient = patient},
+                       .weight = servable->batching().weight,
+                       .first = first->first,
+                       .behind = &queue.behind[PlaceOf(first->first)]});
+    };
+    const std::size_t before = flows.size();
+    add(false);
+    add(true);
+    if (flows.size() - before == 2) {
+      for (Flow& flow : std::span(flows).last(2)) flow.weight /= 2;
+    }
+  }
+}
+
+std::chrono::nanoseconds RequestQueue::BehindShare(const Servable& servable, const QueueKey& key) const {
+  const auto queue = queues_.find(&servable);
+  return queue == queues_.end() ? std::chrono::nanoseconds(0) : queue->second.behind[PlaceOf(key)];
+}
+
+WorkAmount RequestQueue::Behind(const FlowId& flow, const QueueKey& key) const {
+  const auto queue = queues_.find(flow.servable);
+  if (queue == queues_.end()) return {};
+  const WaitingWork& work = queue->second.work;
+  const QueueKey patient = FirstPatient(flow.level);
+  const QueueKey end = flow.patient ? QueueKey{flow.level, MonotonicTime::max(), kLastSequence} : patient;
+  const WorkAmount all = work.Before(end);
+  const WorkAmount before = work.Before(std::max(key, flow.patient ? patient : FirstOf(flow.level)));
+  if (before.requests >= all.requests) return {};
+  return {.requests = all.requests - before.requests, .elements = all.elements - before.elements};
 }
 
 const RequestQueue::ModelQueue& RequestQueue::Waiting(const Servable& servable) const {

@@ -24,6 +24,7 @@ struct BatchSettings {
   std::chrono::microseconds max_queue_delay{0};  // How long a run may wait for a preferred size; 0: never wait.
   std::uint32_t priority_levels = 0;             // 0: any priority is taken as it is.
   std::uint32_t default_priority = 0;
+  double weight = 1;                             // Of the device's time, beside other models of its level.
   std::uint32_t max_queue_size = 0;              // Requests of this model that may wait; 0: only the device's bound.
   std::chrono::microseconds default_timeout{0};  // default_queue_policy; 0: none.
 };

@@ -1,6 +1,7 @@
 #include "colocation/work_forecast.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace tandem {
 namespace {
@@ -24,6 +25,44 @@ std::int64_t Together(const Servable& servable, WorkAmount work) {
 }
 
 }  // namespace
+
+nanoseconds TimeOfBatch(const Servable& servable, WorkAmount work) {
+  if (work.requests == 0) return nanoseconds(0);
+  return Typical(servable, std::min(work.elements, Together(servable, work)));
+}
+
+nanoseconds TimeOf(const Servable& servable, WorkAmount work) {
+  if (work.requests == 0) return nanoseconds(0);
+  const std::int64_t together = Together(servable, work);
+  const std::int64_t rest = work.elements % together;
+  const nanoseconds last = rest == 0 ? nanoseconds(0) : Typical(servable, rest);
+  return work.elements / together * Typical(servable, together) + last;
+}
+
+nanoseconds AheadWithShares(nanoseconds ahead, std::span<const LaterFlow> later) {
+  // What the others take puts the request off, and they have a share of that time, too: a few rounds come close.
+  constexpr int kRounds = 6;
+  nanoseconds total = ahead;
+  for (int round = 0; round < kRounds; ++round) {
+    nanoseconds next = ahead;
+    for (const LaterFlow& flow : later) {
+      const double due = static_cast<double>(total.count()) * flow.share;
+      const nanoseconds owed = flow.behind + nanoseconds(std::llround(due)) - kMostBehind;
+      if (owed >= nanoseconds(0)) next += std::min(flow.work, std::max(owed, flow.batch));
+    }
+    if (next == total) break;
+    total = next;
+  }
+  return total;
+}
+
+nanoseconds AheadByOwnShare(const OwnFlow& own, std::span<const LaterFlow> others) {
+  const nanoseconds wait = std::max(nanoseconds(0), kMostBehind - own.behind) + own.before;
+  nanoseconds total(std::llround(static_cast<double>(wait.count()) / own.share));
+  // Each may have a run begun before.
+  for (const LaterFlow& flow : others) total += flow.batch;
+  return total;
+}
 
 Forecast ForecastRequest(const Servable& servable, std::int64_t elements,
                          std::span<const std::pair<const Servable*, WorkAmount>> before) {
