@@ -61,15 +61,20 @@ Dispatcher::~Dispatcher() {
 Status Dispatcher::Admit(const WorkItem& item, const QueueKey& key, MonotonicTime now) {
   if (stopping_) return Fail(ErrorCode::kUnavailable, "the server is shutting down");
   if (item.cancel->cancelled()) return Fail(ErrorCode::kCancelled, "the client has gone");
-  AdmissionSnapshot snapshot{.model = item.servable->name(),
+  return Judge(*item.servable, item.batch, key, now);
+}
+
+Status Dispatcher::Judge(const Servable& servable, std::int64_t elements, const QueueKey& key, MonotonicTime now) {
+  AdmissionSnapshot snapshot{.model = servable.name(),
                              .now = now,
-                             .deadline = item.deadline,
+                             .deadline = std::nullopt,
                              .queued = queue_.size(),
-                             .queued_model = queue_.size(*item.servable),
+                             .queued_model = queue_.size(servable),
                              .max_queued = options_.max_queued,
-                             .max_queued_model = item.servable->batching().max_queue_size};
-  if (item.deadline) {
-    const Forecast forecast = ForecastInQueue(queue_, flows_, *item.servable, item.batch, key);
+                             .max_queued_model = servable.batching().max_queue_size};
+  if (key.deadline != MonotonicTime::max()) {
+    snapshot.deadline = key.deadline;
+    const Forecast forecast = ForecastInQueue(queue_, flows_, servable, elements, key);
     std::vector<std::chrono::nanoseconds> rests;
     rests.reserve(run_ends_.size());
     for (const MonotonicTime end : run_ends_) rests.push_back(end > now ? end - now : std::chrono::nanoseconds(0));
@@ -77,6 +82,17 @@ Status Dispatcher::Admit(const WorkItem& item, const QueueKey& key, MonotonicTim
     snapshot.run = forecast.run;
   }
   return admission_.Admit(snapshot);
+}
+
+Status Dispatcher::Foresee(const Servable& servable, std::uint64_t priority, MonotonicTime deadline) {
+  const MonotonicTime now = clock_.Now();
+  const QueueKey key{
+      .priority = priority, .deadline = deadline, .sequence = next_sequence_.load(std::memory_order_relaxed)};
+  MutexLock lock(mu_);
+  Status judged = Judge(servable, 1, key, now);
+  if (!judged && BuryExpired(now)) judged = Judge(servable, 1, key, now);
+  if (!judged) servable.latency().NoteRefusal(now);
+  return judged;
 }
 
 void Dispatcher::Submit(WorkItem item) {

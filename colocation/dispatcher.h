@@ -43,6 +43,9 @@ class Dispatcher {
   // May answer before it returns.
   void Submit(WorkItem item) EXCLUDES(mu_);
 
+  // Whether a request of at least one element would be let in now; else why not. For one that is not here yet.
+  [[nodiscard]] Status Foresee(const Servable& servable, std::uint64_t priority, MonotonicTime deadline) EXCLUDES(mu_);
+
   [[nodiscard]] std::size_t queued() const EXCLUDES(mu_);
   [[nodiscard]] std::size_t queued(const Servable& servable) const EXCLUDES(mu_);
 
@@ -64,6 +67,9 @@ class Dispatcher {
   void AnswerTheDead();
   [[nodiscard]] bool AllBusy() const REQUIRES(mu_) { return running_ == options_.workers; }
   [[nodiscard]] Status Admit(const WorkItem& item, const QueueKey& key, MonotonicTime now) REQUIRES(mu_);
+  // The same by what it would be: of so many elements, without a deadline when the key has none.
+  [[nodiscard]] Status Judge(const Servable& servable, std::int64_t elements, const QueueKey& key, MonotonicTime now)
+      REQUIRES(mu_);
   // Lets it wait, or leaves it as it is and says why.
   [[nodiscard]] Status Enqueue(const QueueKey& key, Entry& entry) EXCLUDES(mu_);
   // Runs and answers the item on this thread, or leaves it as it is and says no.

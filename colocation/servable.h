@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -27,6 +28,13 @@ struct BatchSettings {
   double weight = 1;                             // Of the device's time, beside other models of its level.
   std::uint32_t max_queue_size = 0;              // Requests of this model that may wait; 0: only the device's bound.
   std::chrono::microseconds default_timeout{0};  // default_queue_policy; 0: none.
+};
+
+// What requests of a model have said for themselves so far: what is not said in their heads, one cannot know before
+// their bodies are read. Thread-safe.
+struct RequestHabits {
+  std::atomic<bool> own_deadline{false};
+  std::atomic<bool> own_priority{false};
 };
 
 // One loaded version of a model. Constant after construction but for what is learnt of its runs. Shared by the
@@ -61,6 +69,7 @@ class Servable {
   [[nodiscard]] ModelStatistics& statistics() const { return statistics_; }
   [[nodiscard]] ShortRuns& short_runs() const { return short_runs_; }
   [[nodiscard]] LatencyModel& latency() const { return latency_; }
+  [[nodiscard]] RequestHabits& habits() const { return habits_; }
 
  private:
   const std::string name_;
@@ -74,6 +83,7 @@ class Servable {
   mutable ModelStatistics statistics_;
   mutable ShortRuns short_runs_;
   mutable LatencyModel latency_;
+  mutable RequestHabits habits_;
 };
 
 }  // namespace tandem

@@ -42,6 +42,12 @@ class InferenceService {
   // Calls `done` exactly once, perhaps before it returns, else on a dispatcher thread. `request.cancel` must be set.
   void Infer(InferRequest request, Done done);
 
+  // Refuses a request by what is known before its body is read, and counts it; nullopt lets it come. Refused is only
+  // one that has a deadline, by `slo` or by its model, and would not be let in if it were here now. What requests of
+  // its model are used to say in their bodies is not held to be known.
+  [[nodiscard]] std::optional<Error> RefuseUnread(std::string_view model, std::string_view version,
+                                                  std::optional<std::chrono::microseconds> slo);
+
   // From now on requests are refused; those under way finish.
   void StopAdmitting() { admitting_.store(false, std::memory_order_release); }
   // Requests that were let in and are not answered yet.

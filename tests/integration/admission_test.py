@@ -1,4 +1,5 @@
 """Requests that cannot be answered in time: refused when they arrive, with the reason, and never computed."""
+import http.client
 import time
 
 import numpy as np
@@ -6,8 +7,8 @@ import tritonclient.grpc
 import tritonclient.utils
 
 import models
-from raw_http import Connection, HostileTest, slow_body
-from tandem_server import TandemTest, until
+from raw_http import Connection, HostileTest, request, slow_body
+from tandem_server import PATIENCE, TandemTest, until
 
 
 def body(model, steps, **parameters):
@@ -19,7 +20,7 @@ class Admission(HostileTest):
     @classmethod
     def fill(cls, repository):
         super().fill(repository)
-        for name in ("slow", "over_rest", "over_grpc", "once", "compared"):
+        for name in ("slow", "over_rest", "over_grpc", "once", "compared", "filler", "unread"):
             models.place(repository, name, models.slow())
 
     def learn(self, model, steps=20_000, runs=3):
@@ -70,6 +71,49 @@ class Admission(HostileTest):
         with self.assertRaisesRegex(tritonclient.utils.InferenceServerException, "the deadline cannot be met") as said:
             client.infer("over_grpc", [x, steps], parameters={"slo_ms": took * 0.7})
         self.assertIn("UNAVAILABLE", said.exception.status())
+        holder.close()
+
+    def test_a_large_body_that_would_come_in_vain_is_not_asked_for(self):
+        took = self.learn("filler")
+        path = "/v2/models/unread/infer"
+        rejected = 'tandem_slo_rejected_total{model="unread"}'
+        before = self.server.metric(rejected), self.server.statistics("unread")["inference_stats"]["fail"]["count"]
+        holder = self.hold()
+        fillers = [self.connect().send(body("filler", 20_000, priority=1)) for _ in range(10)]
+        until(lambda: self.server.metric("tandem_queue_depth") == 10, "what is of a more urgent level waits")
+
+        def head(*headers, length=64 << 20):
+            lines = [("Content-Length", length), *headers]
+            return request(path=path, headers=lines, length=False)
+
+        # None of the body is sent: without an answer to the head alone, these would wait for ever.
+        impossible = ("X-SLO-Ms", took * 3)
+        for expect in ([], [("Expect", "100-continue")]):
+            client = self.connect()
+            answer = client.send(head(impossible, *expect)).answer()
+            self.assertRefused(answer, "model 'unread': the deadline cannot be met", status=503)
+            self.assertEqual(answer.headers["Connection"], "close")
+            self.assertTrue(client.ended())
+        client = http.client.HTTPConnection("127.0.0.1", self.server.http_port, timeout=PATIENCE)
+        self.addCleanup(client.close)
+        client.putrequest("POST", path)
+        for name, value in (("Content-Length", 1 << 20), impossible, ("Expect", "100-continue")):
+            client.putheader(name, str(value))
+        client.endheaders()
+        self.assertEqual(client.getresponse().status, 503)
+        self.assertEqual(self.server.metric(rejected), before[0] + 3)
+        self.assertEqual(self.server.statistics("unread")["inference_stats"]["fail"]["count"], before[1] + 3)
+
+        # Without a deadline, or with one that can be met, the body is wanted.
+        for headers in ([], [("X-SLO-Ms", 3_600_000)]):
+            self.assertEqual(self.connect().send(head(*headers, ("Expect", "100-continue"))).answer().status, 100)
+        # A small body is read, and the connection lives on.
+        client = self.connect()
+        for _ in range(2):
+            self.assertRefused(client.send(body("unread", 10, slo_ms=took * 3)).answer(), "cannot be met", status=503)
+        for filler in fillers:
+            filler.close()
+        until(lambda: self.server.metric("tandem_queue_depth") == 0, "nobody waits for them")
         holder.close()
 
     def test_a_model_that_was_slow_once_is_tried_again(self):

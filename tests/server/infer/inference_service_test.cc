@@ -1,6 +1,7 @@
 #include "server/infer/inference_service.h"
 
 #include <future>
+#include <latch>
 #include <new>
 #include <thread>
 
@@ -85,6 +86,82 @@ TEST_F(InferenceServiceTest, AnswersAndCounts) {
   // It is under way until its answer has been handed over, which the worker does before it lets go.
   for (int i = 0; i < 1000 && service_.in_flight() > 0; ++i) std::this_thread::sleep_for(10ms);
   EXPECT_EQ(service_.in_flight(), 0);
+}
+
+class UnreadTest : public InferenceServiceTest {
+ protected:
+  void Learn(std::chrono::nanoseconds took) {
+    for (int i = 0; i < 30; ++i) servable_->latency().Observe(1, took, clock_.Now());
+  }
+  InferenceService Service(std::optional<std::chrono::microseconds> default_slo = {}) {
+    return {{clock_, deadlines_dispatcher_, regions_, metrics_},
+            [this](std::string_view model, std::string_view) -> Result<std::shared_ptr<Servable>> {
+              if (model != "m") return Fail(ErrorCode::kNotFound, "no model '{}'", model);
+              return servable_;
+            },
+            default_slo};
+  }
+  DeadlineAdmission deadlines_;
+  Dispatcher deadlines_dispatcher_{clock_, deadlines_, {}};
+};
+
+TEST_F(UnreadTest, WhatCannotBeInTime  InferenceService service = Service();
+  const auto refused = service.RefuseUnread("m", "", 100ms);
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->code, ErrorCode::kUnavailable);
+  EXPECT_THAT(refused->message, HasSubstr("the deadline cannot be met"));
+  EXPECT_EQ(Slo(), "met=0 missed=0 rejected=1 ");
+  EXPECT_EQ(servable_->statistics().Totals().failures[static_cast<std::size_t>(FailureReason::kRejected)], 1u);
+  EXPECT_FALSE(service.RefuseUnread("m", "", 1s)) << "it may be in time";
+  EXPECT_FALSE(service.RefuseUnread("m", "", std::nullopt)) << "it has no deadline";
+  EXPECT_FALSE(service.RefuseUnread("other", "", 100ms)) << "answered as what it is when it is here";
+  EXPECT_EQ(Slo(), "met=0 missed=0 rejected=1 ");
+}
+
+TEST_F(UnreadTest, WithoutAWordOfItsOwnTheDefaultDeadlineCounts) {
+  Learn(300ms);
+  InferenceService service = Service(100ms);
+  EXPECT_TRUE(service.RefuseUnread("m", "", std::nullopt));
+  // Once requests of the model have named their own in their bodies, the next may do so, too.
+  std::promise<Result<InferResponse>> answer;
+  service.Infer(Request(10s), [&](Result<InferResponse> response) { answer.set_value(std::move(response)); });
+  ASSERT_TRUE(answer.get_future().get());
+  EXPECT_FALSE(service.RefuseUnread("m", "", std::nullopt));
+  EXPECT_TRUE(service.RefuseUnread("m", "", 100ms)) << "no body makes it later than that";
+}
+
+TEST_F(UnreadTest, APriorityThatItsBodyMayNameIsNotHeldAgainstIt) {
+  Learn(100s);
+  std::promise<void> running;
+  std::promise<void> go_on;
+  run_ = [&, first = true](std::span<const Tensor> inputs, std::span<const std::string> outputs,
+                           CancelToken&) mutable -> Result<std::vector<Tensor>> {
+    if (std::exchange(first, false)) {
+      running.set_value();
+      go_on.get_future().wait();
+    }
+    Tensor output = inputs[0];
+    output.name = outputs[0];
+    return std::vector<Tensor>{output};
+  };
+  InferenceService service = Service();
+  std::latch left(5);
+  const auto send = [&](std::uint64_t priority) {
+    InferRequest request = Request();
+    request.priority = priority;
+    request.deadline = clock_.Now() + 480s;
+    service.Infer(std::move(request), [&](const Result<InferResponse>&) { left.count_down(); });
+  };
+  send(0);
+  running.get_future().wait();
+  for (int i = 0; i < 3; ++i) send(0);
+  // 100 s of what runs and 300 s of what waits stand before it, and its own run.
+  EXPECT_TRUE(service.RefuseUnread("m", "", 490s));
+  send(1);
+  EXPECT_FALSE(service.RefuseUnread("m", "", 490s)) << "it may be one that goes before the others, too";
+  EXPECT_TRUE(service.RefuseUnread("m", "", 90s)) << "but not before what runs";
+  go_on.set_value();
+  left.wait();
 }
 
 TEST_F(InferenceServiceTest, ALateAnswerAndAFailedRunAreMissed) {
