@@ -93,19 +93,25 @@ class UnreadTest : public InferenceServiceTest {
   void Learn(std::chrono::nanoseconds took) {
     for (int i = 0; i < 30; ++i) servable_->latency().Observe(1, took, clock_.Now());
   }
-  InferenceService Service(std::optional<std::chrono::microseconds> default_slo = {}) {
-    return {{clock_, deadlines_dispatcher_, regions_, metrics_},
-            [this](std::string_view model, std::string_view) -> Result<std::shared_ptr<Servable>> {
-              if (model != "m") return Fail(ErrorCode::kNotFound, "no model '{}'", model);
-              return servable_;
-            },
-            default_slo};
+  InferenceService& Serve(std::optional<std::chrono::microseconds> default_slo = {}) {
+    return by_deadline_.emplace(
+        InferenceService::Parts{clock_, dispatcher_by_deadline_, regions_, metrics_},
+        [this](std::string_view model, std::string_view) -> Result<std::shared_ptr<Servable>> {
+          if (model != "m") return Fail(ErrorCode::kNotFound, "no model '{}'", model);
+          return servable_;
+        },
+        default_slo);
   }
-  DeadlineAdmission deadlines_;
-  Dispatcher deadlines_dispatcher_{clock_, deadlines_, {}};
+
+  DeadlineAdmission by_deadline_admission_;
+  std::optional<InferenceService> by_deadline_;
+  // Goes first: its last answers go through the service.
+  Dispatcher dispatcher_by_deadline_{clock_, by_deadline_admission_, {}};
 };
 
-TEST_F(UnreadTest, WhatCannotBeInTime  InferenceService service = Service();
+TEST_F(UnreadTest, WhatCannotBeInTimeIsRefusedByItsHeadAndCounted) {
+  Learn(300ms);
+  InferenceService& service = Serve();
   const auto refused = service.RefuseUnread("m", "", 100ms);
   ASSERT_TRUE(refused);
   EXPECT_EQ(refused->code, ErrorCode::kUnavailable);
@@ -120,7 +126,7 @@ TEST_F(UnreadTest, WhatCannotBeInTime  InferenceService service = Service();
 
 TEST_F(UnreadTest, WithoutAWordOfItsOwnTheDefaultDeadlineCounts) {
   Learn(300ms);
-  InferenceService service = Service(100ms);
+  InferenceService& service = Serve(100ms);
   EXPECT_TRUE(service.RefuseUnread("m", "", std::nullopt));
   // Once requests of the model have named their own in their bodies, the next may do so, too.
   std::promise<Result<InferResponse>> answer;
@@ -144,7 +150,7 @@ TEST_F(UnreadTest, APriorityThatItsBodyMayNameIsNotHeldAgainstIt) {
     output.name = outputs[0];
     return std::vector<Tensor>{output};
   };
-  InferenceService service = Service();
+  InferenceService& service = Serve();
   std::latch left(5);
   const auto send = [&](std::uint64_t priority) {
     InferRequest request = Request();
