@@ -26,11 +26,6 @@ std::int64_t Together(const Servable& servable, WorkAmount work) {
 
 }  // namespace
 
-nanoseconds TimeOfBatch(const Servable& servable, WorkAmount work) {
-  if (work.requests == 0) return nanoseconds(0);
-  return Typical(servable, std::min(work.elements, Together(servable, work)));
-}
-
 nanoseconds TimeOf(const Servable& servable, WorkAmount work) {
   if (work.requests == 0) return nanoseconds(0);
   const std::int64_t together = Together(servable, work);
@@ -39,29 +34,44 @@ nanoseconds TimeOf(const Servable& servable, WorkAmount work) {
   return work.elements / together * Typical(servable, together) + last;
 }
 
-nanoseconds AheadWithShares(nanoseconds ahead, std::span<const LaterFlow> later) {
-  // What the others take puts the request off, and they have a share of that time, too: a few rounds come close.
-  constexpr int kRounds = 6;
-  nanoseconds total = ahead;
-  for (int round = 0; round < kRounds; ++round) {
-    nanoseconds next = ahead;
-    for (const LaterFlow& flow : later) {
-      const double due = static_cast<double>(total.count()) * flow.share;
-      const nanoseconds owed = flow.behind + nanoseconds(std::llround(due)) - kMostBehind;
-      if (owed >= nanoseconds(0)) next += std::min(flow.work, std::max(owed, flow.batch));
+nanoseconds AheadByShares(std::span<SharedFlow> flows, std::size_t own) {
+  constexpr int kSteps = 128;
+  constexpr nanoseconds kShortest = std::chrono::milliseconds(1);
+  nanoseconds urgent{0};
+  for (const SharedFlow& flow : flows) urgent += flow.before;
+  const nanoseconds step = std::max(kShortest, (urgent + kMostBehind) / kSteps);
+  nanoseconds ahead{0};
+  // Shares put the request off by no more than all that waits; when that is too much to be played through, it is late
+  // anyway.
+  for (int i = 0; i < 4 * kSteps; ++i) {
+    const SharedFlow& mine = flows[own];
+    const auto waits = [&](const SharedFlow& flow) {
+      return &flow == &mine || flow.before + flow.after > nanoseconds(0);
+    };
+    SharedFlow* next = nullptr;
+    double weights = 0;
+    for (SharedFlow& flow : flows) {
+      if (!waits(flow)) continue;
+      weights += flow.weight;
+      if (flow.behind >= kMostBehind && (next == nullptr || flow.behind > next->behind)) next = &flow;
     }
-    if (next == total) break;
-    total = next;
+    // In which order the more urgent ones of several flows come is not known: about in turns.
+    if (next == nullptr) {
+      next = &*std::ranges::max_element(flows, {}, &SharedFlow::before);
+      if (next->before == nanoseconds(0)) return ahead;
+    }
+    nanoseconds& work = next->before > nanoseconds(0) || next == &mine ? next->before : next->after;
+    if (work == nanoseconds(0)) return ahead;
+    const nanoseconds took = std::min(step, work);
+    for (SharedFlow& flow : flows) {
+      if (!waits(flow)) continue;
+      flow.behind += nanoseconds(std::llround(static_cast<double>(took.count()) * flow.weight / weights));
+      if (&flow == next) flow.behind = std::max(nanoseconds(0), flow.behind - took);
+    }
+    work -= took;
+    ahead += took;
   }
-  return total;
-}
-
-nanoseconds AheadByOwnShare(const OwnFlow& own, std::span<const LaterFlow> others) {
-  const nanoseconds wait = std::max(nanoseconds(0), kMostBehind - own.behind) + own.before;
-  nanoseconds total(std::llround(static_cast<double>(wait.count()) / own.share));
-  // Each may have a run begun before.
-  for (const LaterFlow& flow : others) total += flow.batch;
-  return total;
+  return ahead;
 }
 
 Forecast ForecastRequest(const Servable& servable, std::int64_t elements,

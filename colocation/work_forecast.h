@@ -33,31 +33,18 @@ struct Forecast {
 
 // What waiting requests of one model take in the batches that will be made of them; 0 when that is not known.
 [[nodiscard]] std::chrono::nanoseconds TimeOf(const Servable& servable, WorkAmount work);
-// One of these batches.
-[[nodiscard]] std::chrono::nanoseconds TimeOfBatch(const Servable& servable, WorkAmount work);
 
-// Requests that stand behind a new one in the queue, but may go before it for their share (colocation/fair_share.h).
-struct LaterFlow {
+// A flow of the level that a request is about to wait at (colocation/fair_share.h).
+struct SharedFlow {
+  double weight = 1;
   std::chrono::nanoseconds behind{0};  // Its share.
-  double share = 0;                    // Of the device's time.
-  std::chrono::nanoseconds work{0};    // All that waits.
-  std::chrono::nanoseconds batch{0};   // The first run of it.
+  std::chrono::nanoseconds before{0};  // What of it is more urgent than the request.
+  std::chrono::nanoseconds after{0};   // The rest.
 };
 
-// What comes before a request when `ahead` stands before it and the others have their shares meanwhile. Pure.
-[[nodiscard]] std::chrono::nanoseconds AheadWithShares(std::chrono::nanoseconds ahead,
-                                                       std::span<const LaterFlow> later);
-
-// The request's own flow.
-struct OwnFlow {
-  std::chrono::nanoseconds behind{0};
-  double share = 1;
-  std::chrono::nanoseconds before{0};  // What of it stands before the request.
-};
-
-// When its own share brings a request its turn, whatever stands before it in the queue: no later than that, once what
-// is of more urgent levels is done. Pure.
-[[nodiscard]] std::chrono::nanoseconds AheadByOwnShare(const OwnFlow& own, std::span<const LaterFlow> others);
+// What of the level is done before the request has its turn, which belongs to flows[own]: the rule of the shares played
+// through in some hundred steps. Uses up the flows.
+[[nodiscard]] std::chrono::nanoseconds AheadByShares(std::span<SharedFlow> flows, std::size_t own);
 
 // Until one of several workers gets to what comes after `ahead`, which they share; `rests` is what each of them still
 // has to do, 0 of those that are free. Not empty; is sorted.
