@@ -17,7 +17,7 @@ namespace {
 
 // How often the dead are looked for at most: an answer that says "too late" need not be more punctual.
 constexpr std::chrono::milliseconds kWatchEvery{5};
-// A deadline may lie further ahead than a timer can be set.
+// A deadline may lie further ahead than a timer can be set, or times can be added to.
 constexpr std::chrono::hours kLongestSleep{1};
 constexpr std::chrono::microseconds kTick{1};
 // Until a worker that found no memory to choose its work looks again.
@@ -74,7 +74,8 @@ Status Dispatcher::Judge(const Servable& servable, std::int64_t elements, const 
                              .max_queued_model = servable.batching().max_queue_size};
   if (key.deadline != MonotonicTime::max()) {
     snapshot.deadline = key.deadline;
-    const Forecast forecast = ForecastInQueue(queue_, flows_, servable, elements, key);
+    const auto left = std::min<std::chrono::nanoseconds>(key.deadline - now, kLongestSleep);
+    const Forecast forecast = ForecastInQueue(queue_, flows_, servable, elements, key, options_.workers * left);
     std::vector<std::chrono::nanoseconds> rests;
     rests.reserve(run_ends_.size());
     for (const MonotonicTime end : run_ends_) rests.push_back(end > now ? end - now : std::chrono::nanoseconds(0));

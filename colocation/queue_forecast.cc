@@ -12,7 +12,7 @@ WorkAmount Difference(WorkAmount all, WorkAmount part) {
 }
 
 nanoseconds AheadInQueue(const RequestQueue& queue, const std::vector<Flow>& flows, const FlowId& own,
-                         const QueueKey& key) {
+                         const QueueKey& key, nanoseconds enough) {
   const QueueKey level{.priority = key.priority, .deadline = MonotonicTime::min(), .sequence = 0};
   std::vector<SharedFlow> shared = {{.weight = own.servable->batching().weight}};
   for (const Flow& flow : flows) {
@@ -25,7 +25,7 @@ nanoseconds AheadInQueue(const RequestQueue& queue, const std::vector<Flow>& flo
              .before = TimeOf(servable, before),
              .after = TimeOf(servable, after)};
   }
-  nanoseconds ahead = AheadByShares(shared, 0);
+  nanoseconds ahead = AheadByShares(shared, 0, enough);
   for (const auto& [other, work] : queue.Before(level)) ahead += TimeOf(*other, work);
   return ahead;
 }
@@ -33,7 +33,7 @@ nanoseconds AheadInQueue(const RequestQueue& queue, const std::vector<Flow>& flo
 }  // namespace
 
 Forecast ForecastInQueue(RequestQueue& queue, std::vector<Flow>& flows, const Servable& servable, std::int64_t elements,
-                         const QueueKey& key) {
+                         const QueueKey& key, nanoseconds enough) {
   Forecast forecast = ForecastRequest(servable, elements, queue.Before(key));
   if (queue.size() == 0) return forecast;
   queue.FlowsOf(key.priority, flows);
@@ -41,7 +41,12 @@ Forecast ForecastInQueue(RequestQueue& queue, std::vector<Flow>& flows, const Se
   const auto may_count = [&](const Flow& flow) { return *flow.behind + forecast.ahead >= kMostBehind; };
   if (flows.empty() || (forecast.ahead < kMostBehind && std::ranges::none_of(flows, may_count))) return forecast;
   const FlowId own{.servable = &servable, .level = key.priority, .patient = false};
-  forecast.ahead = AheadInQueue(queue, flows, own, key);
+  const auto mine = std::ranges::find(flows, own, &Flow::id);
+  const nanoseconds behind = mine == flows.end() ? nanoseconds(0) : *mine->behind;
+  // Neither its urgency nor its share brings it its turn in time.
+  if (forecast.ahead >= enough && kMostBehind - behind >= enough) return forecast;
+  const nanoseconds ahead = AheadInQueue(queue, flows, own, key, enough);
+  forecast.ahead = ahead < enough ? ahead : std::max(ahead, forecast.ahead);
   return forecast;
 }
 

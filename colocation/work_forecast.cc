@@ -1,7 +1,6 @@
 #include "colocation/work_forecast.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace tandem {
 namespace {
@@ -34,8 +33,8 @@ nanoseconds TimeOf(const Servable& servable, WorkAmount work) {
   return work.elements / together * Typical(servable, together) + last;
 }
 
-nanoseconds AheadByShares(std::span<SharedFlow> flows, std::size_t own) {
-  constexpr int kSteps = 128;
+nanoseconds AheadByShares(std::span<SharedFlow> flows, std::size_t own, nanoseconds enough) {
+  constexpr int kSteps = 64;
   constexpr nanoseconds kShortest = std::chrono::milliseconds(1);
   nanoseconds urgent{0};
   for (const SharedFlow& flow : flows) urgent += flow.before;
@@ -43,7 +42,7 @@ nanoseconds AheadByShares(std::span<SharedFlow> flows, std::size_t own) {
   nanoseconds ahead{0};
   // Shares put the request off by no more than all that waits; when that is too much to be played through, it is late
   // anyway.
-  for (int i = 0; i < 4 * kSteps; ++i) {
+  for (int i = 0; i < 4 * kSteps && ahead < enough; ++i) {
     const SharedFlow& mine = flows[own];
     const auto waits = [&](const SharedFlow& flow) {
       return &flow == &mine || flow.before + flow.after > nanoseconds(0);
@@ -63,9 +62,10 @@ nanoseconds AheadByShares(std::span<SharedFlow> flows, std::size_t own) {
     nanoseconds& work = next->before > nanoseconds(0) || next == &mine ? next->before : next->after;
     if (work == nanoseconds(0)) return ahead;
     const nanoseconds took = std::min(step, work);
+    const double each = static_cast<double>(took.count()) / weights;
     for (SharedFlow& flow : flows) {
       if (!waits(flow)) continue;
-      flow.behind += nanoseconds(std::llround(static_cast<double>(took.count()) * flow.weight / weights));
+      flow.behind += nanoseconds(static_cast<std::int64_t>(each * flow.weight));
       if (&flow == next) flow.behind = std::max(nanoseconds(0), flow.behind - took);
     }
     work -= took;

@@ -43,8 +43,9 @@ struct SharedFlow {
 };
 
 // What of the level is done before the request has its turn, which belongs to flows[own]: the rule of the shares played
-// through in some hundred steps. Uses up the flows.
-[[nodiscard]] std::chrono::nanoseconds AheadByShares(std::span<SharedFlow> flows, std::size_t own);
+// through in some dozens of steps, until it comes to `enough`. Uses up the flows.
+[[nodiscard]] std::chrono::nanoseconds AheadByShares(std::span<SharedFlow> flows, std::size_t own,
+                                                     std::chrono::nanoseconds enough);
 
 // Until one of several workers gets to what comes after `ahead`, which they share; `rests` is what each of them still
 // has to do, 0 of those that are free. Not empty; is sorted.

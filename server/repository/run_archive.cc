@@ -59,10 +59,11 @@ Status RunArchive::Open(fs::path file) {
   return {};
 }
 
-void RunArchive::Refresh(Entry& entry) {
-  const auto servable = entry.servable.lock();
+void RunArchive::Refresh(Entry& entry, Kept& kept) {
+  auto servable = entry.servable.lock();
   if (!servable) return;
   if (std::vector<LearntRun> runs = servable->latency().Learnt(); !runs.empty()) entry.runs = std::move(runs);
+  kept.push_back(std::move(servable));
 }
 
 void RunArchive::MakeRoom() {
@@ -73,11 +74,12 @@ void RunArchive::MakeRoom() {
 }
 
 void RunArchive::Adopt(const std::shared_ptr<Servable>& servable, std::uint64_t fingerprint) {
+  Kept kept;
   const MutexLock lock(mu_);
   const Key key(servable->name(), servable->version());
   if (!entries_.contains(key)) MakeRoom();
   Entry& entry = entries_[key];
-  Refresh(entry);
+  Refresh(entry, kept);
   if (entry.fingerprint != fingerprint) entry.runs.clear();
   entry.fingerprint = fingerprint;
   entry.servable = servable;
@@ -85,11 +87,12 @@ void RunArchive::Adopt(const std::shared_ptr<Servable>& servable, std::uint64_t 
 }
 
 Status RunArchive::Save() {
+  Kept kept;
   const MutexLock lock(mu_);
   if (file_.empty()) return {};
   LearntRuns learnt{.setting = setting_, .versions = {}};
   for (auto& [key, entry] : entries_) {
-    Refresh(entry);
+    Refresh(entry, kept);
     if (entry.runs.empty()) continue;
     learnt.versions.push_back(
         {.model = key.first, .version = key.second, .fingerprint = entry.fingerprint, .runs = entry.runs});

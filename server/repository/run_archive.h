@@ -42,8 +42,11 @@ class RunArchive {
   };
   using Key = std::pair<std::string, std::int64_t>;
 
+  // Let go of after the lock: the last owner of a version destroys it.
+  using Kept = std::vector<std::shared_ptr<const Servable>>;
+
   // Takes over what the version has learnt meanwhile.
-  static void Refresh(Entry& entry);
+  static void Refresh(Entry& entry, Kept& kept);
   void MakeRoom() REQUIRES(mu_);
 
   // Constant after construction.

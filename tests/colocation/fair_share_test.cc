@@ -220,7 +220,10 @@ TEST(FairShare, TheForecastKnowsOfTheShares) {
     const nanoseconds deadline_in = Milliseconds(random, 1, 4000);
     std::vector<Flow> flows;
     const QueueKey probe{.priority = kLevel, .deadline = device.now() + deadline_in, .sequence = 1'000'000};
-    const nanoseconds forecast = ForecastInQueue(device.queue(), flows, *model.servable, 1, probe).ahead;
+    const nanoseconds forecast = ForecastInQueue(device.queue(), flows, *model.servable, 1, probe, 1h).ahead;
+    const nanoseconds enough = Milliseconds(random, 0, 5000);
+    const nanoseconds rough = ForecastInQueue(device.queue(), flows, *model.servable, 1, probe, enough).ahead;
+    RC_ASSERT((forecast < enough ? rough == forecast : rough >= enough));
     const MonotonicTime begun = device.now();
     const QueueKey key = device.Push(model, deadline_in);
     Device::Done done;
