@@ -24,7 +24,6 @@
 #include "server/grpc/grpc_server.h"
 #include "server/http/http_server.h"
 #include "server/http/listener.h"
-#include "server/jobs/state_lock.h"
 #include "server/lifecycle/colocation_wiring.h"
 #include "server/lifecycle/file_shares.h"
 #include "server/lifecycle/log_wiring.h"
@@ -125,7 +124,6 @@ struct Server::Parts {
   std::unique_ptr<GrpcServer> grpc;
 
   Status BuildCore();
-  void OpenRuns();
   Status Listen();
   Status ListenHttp();
   Status ListenGrpc();
@@ -169,7 +167,7 @@ Status Server::Parts::BuildCore() {
       DefaultSlo(options), options.max_request_bytes);
   std::string training_off;
   TANDEM_ASSIGN(training, StartTraining(options, *colocation, *repository, clock, training_off));
-  OpenRuns();
+  if (auto lock = KeepRuns(options, training != nullptr, *runs)) state_lock.emplace(*std::move(lock));
   core.emplace(ServerCore{.clock = clock,
                           .info = info,
                           .repository = *repository,
@@ -192,19 +190,6 @@ Status Server::Parts::BuildCore() {
       .Add({{"version", kVersion}, {"onnxruntime", ort->library().version()}})
       .Set(1);
   return {};
-}
-
-// What runs take is kept where this server is the only one: training has seen to that, or it is done here.
-void Server::Parts::OpenRuns() {
-  if (!training) {
-    if (options.allow_training || options.state.empty()) return;
-    auto lock = jobs::StateLock::Acquire(StateFolder(options));
-    if (!lock) return LogWarning("what is learnt of runs is not kept", {{"reason", lock.error().message}});
-    state_lock.emplace(*std::move(lock));
-  }
-  if (const Status opened = runs->Open(StateFolder(options) / "learnt-runs"); !opened) {
-    LogWarning(opened.error().message);
-  }
 }
 
 std::string Server::Parts::MetricsText() {
@@ -360,11 +345,7 @@ Server::~Server() {
   parts_->grpc.reset();
   parts_->http.reset();
   parts_->metrics_http.reset();
-  if (parts_->runs) {
-    if (const Status saved = parts_->runs->Save(); !saved) {
-      LogWarning("what was learnt of runs is not kept", {{"reason", saved.error().message}});
-    }
-  }
+  if (parts_->runs) SaveRunsNow(*parts_->runs);
   parts_->training.reset();
   parts_->bulk.Stop();
   parts_->dispatcher.reset();

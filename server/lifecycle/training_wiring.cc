@@ -75,6 +75,27 @@ fs::path StateFolder(const ServeOptions& options) {
   return options.state.empty() ? UserState() : fs::absolute(options.state, ec);
 }
 
+std::optional<jobs::StateLock> KeepRuns(const ServeOptions& options, bool training, repository::RunArchive& runs) {
+  std::optional<jobs::StateLock> held;
+  if (!training) {
+    if (options.allow_training || options.state.empty()) return held;
+    auto lock = jobs::StateLock::Acquire(StateFolder(options));
+    if (!lock) {
+      LogWarning("what is learnt of runs is not kept", {{"reason", lock.error().message}});
+      return held;
+    }
+    held.emplace(*std::move(lock));
+  }
+  const Status opened = runs.Open(StateFolder(options) / "learnt-runs");
+  if (!opened) LogWarning(opened.error().message);
+  return held;
+}
+
+void SaveRunsNow(repository::RunArchive& runs) {
+  const Status saved = runs.Save();
+  if (!saved) LogWarning("what was learnt of runs is not kept", {{"reason", saved.error().message}});
+}
+
 fs::path TrainerProgram(const ServeOptions& options) {
   std::error_code ec;
   if (!options.trainer.empty()) return fs::absolute(options.trainer, ec);

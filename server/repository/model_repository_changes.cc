@@ -9,7 +9,6 @@
 #include "api/base/thread_name.h"
 #include "server/repository/model_name.h"
 #include "server/repository/model_repository.h"
-#include "server/repository/run_archive.h"
 
 namespace tandem::repository {
 
@@ -385,17 +384,6 @@ void ModelRepository::UnloadAsync(std::string name, Done done) {
 
 void ModelRepository::RescanAsync(Done done) {
   Post([this] { return Rescan(/*retry_failed=*/true); }, std::move(done));
-}
-
-void ModelRepository::SaveRunsAsync() {
-  if (options_.runs == nullptr) return;
-  // Nobody waits for it: when the worker has stopped there is nothing to do.
-  static_cast<void>(worker_->Post([this] {
-    const Status saved = options_.runs->Save();
-    std::string failure = saved ? "" : "what was learnt of runs is not kept: " + saved.error().message;
-    if (!failure.empty() && failure != save_failure_) Log(LogLevel::kWarning, failure);
-    save_failure_ = std::move(failure);
-  }));
 }
 
 void ModelRepository::PollLoop() {

@@ -160,11 +160,24 @@ class Restart(TandemTest):
         file.write_bytes(b"\0garbage\n" * 1000)
         server = self.start(repository, "--state", state)
         self.assertEqual(self.send(server, impossible).status, 200, "nothing is known")
+        self.assertEqual(server.stop(), 0)
         warnings = [line for line in server.log().splitlines() if str(file) in line]
         self.assertEqual(len(warnings), 1, warnings)
         self.assertIn("ignored", warnings[0])
-        self.assertEqual(server.stop(), 0)
         self.assertTrue(file.read_text().startswith("tandem learnt runs"), "it was written anew")
+
+    def test_a_server_without_training_keeps_it_too_and_two_do_not_share_one_file(self):
+        repository, state = self.folder / "models", self.folder / "state"
+        models.place(repository, "slow", models.slow())
+        flags = ("--state", state, "--allow-training", "false")
+        first, second = self.start(repository, *flags), self.start(repository, *flags)
+        for server in (second, first):
+            self.assertEqual(self.send(server, slow_body(10)).status, 200)
+        self.assertEqual(second.stop(), 0)
+        self.assertIn("in use by process", second.log())
+        self.assertFalse((state / "learnt-runs").exists())
+        self.assertEqual(first.stop(), 0)
+        self.assertTrue((state / "learnt-runs").exists())
 
 
 class Queue(HostileTest):
