@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "api/base/thread_name.h"
-#include "colocation/queue_forecast.h"
 #include "colocation/run_groups.h"
 #include "colocation/work_forecast.h"
 
@@ -61,28 +60,36 @@ Dispatcher::~Dispatcher() {
 Status Dispatcher::Admit(const WorkItem& item, const QueueKey& key, MonotonicTime now) {
   if (stopping_) return Fail(ErrorCode::kUnavailable, "the server is shutting down");
   if (item.cancel->cancelled()) return Fail(ErrorCode::kCancelled, "the client has gone");
-  return Judge(*item.servable, item.batch, key, now);
+  AdmissionSnapshot snapshot = Look(*item.servable, item.batch, key, now);
+  snapshot.queued = queue_.size();
+  snapshot.queued_model = queue_.size(*item.servable);
+  return Judge(*item.servable, snapshot);
 }
 
-Status Dispatcher::Judge(const Servable& servable, std::int64_t elements, const QueueKey& key, MonotonicTime now) {
+AdmissionSnapshot Dispatcher::Look(const Servable& servable, std::int64_t elements, const QueueKey& key,
+                                   MonotonicTime now) {
   AdmissionSnapshot snapshot{.model = servable.name(),
                              .now = now,
                              .deadline = std::nullopt,
-                             .queued = queue_.size(),
-                             .queued_model = queue_.size(servable),
                              .max_queued = options_.max_queued,
                              .max_queued_model = servable.batching().max_queue_size};
-  if (key.deadline != MonotonicTime::max()) {
-    snapshot.deadline = key.deadline;
-    const auto left = std::min<std::chrono::nanoseconds>(key.deadline - now, kLongestSleep);
-    const Forecast forecast = ForecastInQueue(queue_, flows_, servable, elements, key, options_.workers * left);
-    std::vector<std::chrono::nanoseconds> rests;
-    rests.reserve(run_ends_.size());
-    for (const MonotonicTime end : run_ends_) rests.push_back(end > now ? end - now : std::chrono::nanoseconds(0));
-    snapshot.work_ahead = UntilTurn(forecast.ahead, rests);
-    snapshot.run = forecast.run;
-  }
-  return admission_.Admit(snapshot);
+  if (key.deadline == MonotonicTime::max()) return snapshot;
+  snapshot.deadline = key.deadline;
+  const auto left = std::min<std::chrono::nanoseconds>(key.deadline - now, kLongestSleep);
+  const Forecast forecast = ForecastInQueue(queue_, shares_, space_, servable, elements, key, options_.workers * left);
+  rests_.clear();
+  for (const MonotonicTime end : run_ends_) rests_.push_back(end > now ? end - now : std::chrono::nanoseconds(0));
+  snapshot.work_ahead = UntilTurn(forecast.ahead, rests_);
+  snapshot.run = forecast.run;
+  return snapshot;
+}
+
+Status Dispatcher::Judge(const Servable& servable, AdmissionSnapshot snapshot) const {
+  Status judged = admission_.Admit(snapshot);
+  if (judged || !snapshot.run) return judged;
+  snapshot.run.reset();
+  if (admission_.Admit(snapshot)) servable.latency().NoteRefusal(snapshot.now);
+  return judged;
 }
 
 Status Dispatcher::Foresee(const Servable& servable, std::uint64_t priority, MonotonicTime deadline) {
@@ -90,9 +97,8 @@ Status Dispatcher::Foresee(const Servable& servable, std::uint64_t priority, Mon
   const QueueKey key{
       .priority = priority, .deadline = deadline, .sequence = next_sequence_.load(std::memory_order_relaxed)};
   MutexLock lock(mu_);
-  Status judged = Judge(servable, 1, key, now);
-  if (!judged && BuryExpired(now)) judged = Judge(servable, 1, key, now);
-  if (!judged) servable.latency().NoteRefusal(now);
+  Status judged = Judge(servable, Look(servable, 1, key, now));
+  if (!judged && BuryExpired(now)) judged = Judge(servable, Look(servable, 1, key, now));
   return judged;
 }
 
@@ -124,10 +130,7 @@ Status Dispatcher::Enqueue(const QueueKey& key, Entry& entry) {
   MutexLock lock(mu_);
   Status admitted = Admit(entry.item, key, entry.queued);
   if (!admitted && BuryExpired(entry.queued)) admitted = Admit(entry.item, key, entry.queued);
-  if (!admitted) {
-    if (entry.item.deadline) entry.item.servable->latency().NoteRefusal(entry.queued);
-    return admitted;
-  }
+  if (!admitted) return admitted;
   queue_.Push(key, std::move(entry));
   news_.fetch_add(1, std::memory_order_release);
   if (AllBusy()) WatchFor(key.deadline);
@@ -182,37 +185,50 @@ Dispatcher::Step Dispatcher::NextStep(MonotonicTime now) {
   // First, so that the order of the servables is that of their living heads.
   BuryExpired(now);
   Step next;
-  if (const auto level = queue_.MostUrgentLevel()) {
+  const auto level = shares_.most() < kMostBehind ? std::nullopt : queue_.MostUrgentLevel();
+  if (level) {
     queue_.FlowsOf(*level, flows_);
-    if (const Flow* starved = FurthestBehind(flows_)) {
-      Step step = Choose(*starved->id.servable, starved->first, now);
+    if (const Flow* starved = shares_.FurthestBehind(flows_)) {
+      Step step = Choose(*starved->id.servable, starved, now);
       if (!step.batch.empty()) return step;
     }
   }
   for (const Servable* servable : queue_.ByUrgency()) {
-    Step step = Choose(*servable, {.priority = 0, .deadline = MonotonicTime::min(), .sequence = 0}, now);
+    Step step = Choose(*servable, nullptr, now);
     if (!step.batch.empty()) return step;
     next.wait = std::min(next.wait, step.wait);
   }
   return next;
 }
 
-void Dispatcher::Charge(const FlowRun& flow, std::chrono::nanoseconds took) {
+void Dispatcher::CountBegin(FlowRun& run, std::chrono::nanoseconds expected) {
+  if (queue_.size() == 0) return;
   try {
-    queue_.FlowsOf(flow.id.level, flows_);
-  } catch (const std::bad_alloc&) {
-    return;
+    queue_.FlowsOf(run.id.level, flows_);
+    shares_.Begin(flows_, run, expected);
+  } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch)
+    // Shares are not that exact.
   }
-  ChargeRun(flows_, flow, took);
 }
 
-Dispatcher::Step Dispatcher::Choose(const Servable& servable, const QueueKey& first, MonotonicTime now) {
+void Dispatcher::CountEnd(const FlowRun& run, std::chrono::nanoseconds took) {
+  if (queue_.size() == 0) return shares_.Clear();
+  try {
+    queue_.FlowsOf(run.id.level, flows_);
+    shares_.End(flows_, run, took);
+  } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch)
+  }
+  if (!queue_.Waits(run.id)) shares_.Forget(run.id);
+  shares_.Fade(took, [&queue = queue_](const FlowId& flow) { return queue.Waits(flow); });
+}
+
+Dispatcher::Step Dispatcher::Choose(const Servable& servable, const Flow* flow, MonotonicTime now) {
   RunGroups groups(servable.batching());
   std::vector<QueueKey> hopeless;
   std::int64_t size = 0;
   std::optional<RunPrediction> run;  // Of that size.
   const RequestQueue::ModelQueue& waiting = queue_.Waiting(servable);
-  for (auto at = waiting.lower_bound(first); at != waiting.end(); ++at) {
+  for (auto at = flow == nullptr ? waiting.begin() : waiting.find(flow->first); at != waiting.end(); ++at) {
     const auto& [key, entry] = *at;
     if (entry.item.deadline && entry.item.batch != size) {
       size = entry.item.batch;
@@ -231,21 +247,20 @@ Dispatcher::Step Dispatcher::Choose(const Servable& servable, const QueueKey& fi
     const BatchDecision decision = Decide(servable, group, now);
     step.wait = std::min(step.wait, decision.wait);
     if (decision.take == 0) continue;
+    step.flow = {.id = FlowOf(servable, group.keys.front()), .weight = servable.batching().weight};
+    // Other requests of the model are not so far behind.
+    if (flow != nullptr && step.flow.id != flow->id) continue;
     step.batch.reserve(decision.take);
-    const QueueKey& head = group.keys.front();
-    const std::chrono::nanoseconds behind = queue_.BehindShare(servable, head);
     std::int64_t elements = 0;
     for (std::size_t i = 0; i < decision.take; ++i) {
       step.batch.push_back(std::move(*queue_.Take(servable, group.keys[i])));
       elements += group.sizes[i];
     }
-    step.flow = {
-        .id = {.servable = &servable, .level = head.priority, .patient = head.deadline == MonotonicTime::max()},
-        .weight = servable.batching().weight,
-        .carried = behind - queue_.BehindShare(servable, head)};
-    step.begins = now;
     run = servable.latency().Predict(elements);
-    step.ends = run ? now + run->typical : now;
+    const std::chrono::nanoseconds expected = run ? run->typical : std::chrono::nanoseconds(0);
+    step.begins = now;
+    step.ends = now + expected;
+    CountBegin(step.flow, expected);
     break;
   }
   return step;
@@ -322,7 +337,7 @@ void Dispatcher::Work(std::size_t worker) {
       MutexLock lock(mu_);
       run_ends_[worker] = MonotonicTime::min();
       --running_;
-      if (queue_.size() > 0) Charge(step.flow, clock_.Now() - step.begins);
+      CountEnd(step.flow, clock_.Now() - step.begins);
       if (stopping_ || queue_.size() > 0) continue;
       seen = news_.load(std::memory_order_relaxed);
     }

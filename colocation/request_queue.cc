@@ -1,10 +1,8 @@
 #include "colocation/request_queue.h"
 
 #include <algorithm>
-#include <iterator>
 #include <limits>
 #include <new>
-#include <span>
 #include <utility>
 
 namespace tandem {
@@ -24,18 +22,12 @@ QueueKey FirstPatient(std::uint64_t level) {
 bool IsPatient(const QueueKey& key) {
   return key.deadline == MonotonicTime::max();
 }
-// Among the flows of a model and level.
-std::size_t PlaceOf(const QueueKey& key) {
-  return IsPatient(key) ? 1 : 0;
-}
 
-bool IsAloneInItsFlow(const RequestQueue::ModelQueue& entries, RequestQueue::ModelQueue::const_iterator entry) {
-  const auto together = [&](const QueueKey& other) {
-    return other.priority == entry->first.priority && IsPatient(other) == IsPatient(entry->first);
-  };
-  const auto next = std::next(entry);
-  if (next != entries.end() && together(next->first)) return false;
-  return entry == entries.begin() || !together(std::prev(entry)->first);
+// The first of a flow's requests; null when none waits.
+const QueueKey* FirstIn(const RequestQueue::ModelQueue& entries, std::uint64_t level, bool patient) {
+  const auto first = entries.lower_bound(patient ? FirstPatient(level) : FirstOf(level));
+  if (first == entries.end() || first->first.priority != level || IsPatient(first->first) != patient) return nullptr;
+  return &first->first;
 }
 
 }  // namespace
@@ -99,7 +91,6 @@ std::optional<RequestQueue::Entry> RequestQueue::Extract(const Servable* servabl
   if (queue == queues_.end()) return std::nullopt;
   const auto entry = queue->second.entries.find(key);
   if (entry == queue->second.entries.end()) return std::nullopt;
-  if (IsAloneInItsFlow(queue->second.entries, entry)) queue->second.behind[PlaceOf(key)] = {};
   auto node = queue->second.entries.extract(entry);
   queue->second.work.Remove(key);
   if (queue->second.entries.empty()) queues_.erase(queue);
@@ -124,32 +115,21 @@ std::optional<std::uint64_t> RequestQueue::MostUrgentLevel() const {
   return level;
 }
 
-void RequestQueue::FlowsOf(std::uint64_t level, std::vector<Flow>& flows) {
+void RequestQueue::FlowsOf(std::uint64_t level, std::vector<Flow>& flows) const {
   flows.clear();
-  for (auto& [servable, queue] : queues_) {
-    const auto add = [&](bool patient) {
-      const QueueKey from = patient ? FirstPatient(level) : FirstOf(level);
-      const auto first = queue.entries.lower_bound(from);
-      const bool there =
-          first != queue.entries.end() && first->first.priority == level && IsPatient(first->first) == patient;
-      if (!there) return;
-      flows.push_back({.id = {.servable = servable, .level = level, .patient = patient},
-                       .weight = servable->batching().weight,
-                       .first = first->first,
-                       .behind = &queue.behind[PlaceOf(first->first)]});
-    };
-    const std::size_t before = flows.size();
-    add(false);
-    add(true);
-    if (flows.size() - before == 2) {
-      for (Flow& flow : std::span(flows).last(2)) flow.weight /= 2;
+  for (const auto& [servable, queue] : queues_) {
+    const QueueKey* const urgent = FirstIn(queue.entries, level, false);
+    const QueueKey* const patient = FirstIn(queue.entries, level, true);
+    const double weight = servable->batching().weight / (urgent != nullptr && patient != nullptr ? 2 : 1);
+    for (const QueueKey* first : {urgent, patient}) {
+      if (first != nullptr) flows.push_back({.id = FlowOf(*servable, *first), .weight = weight, .first = *first});
     }
   }
 }
 
-std::chrono::nanoseconds RequestQueue::BehindShare(const Servable& servable, const QueueKey& key) const {
-  const auto queue = queues_.find(&servable);
-  return queue == queues_.end() ? std::chrono::nanoseconds(0) : queue->second.behind[PlaceOf(key)];
+bool RequestQueue::Waits(const FlowId& flow) const {
+  const auto queue = queues_.find(flow.servable);
+  return queue != queues_.end() && FirstIn(queue->second.entries, flow.level, flow.patient) != nullptr;
 }
 
 WorkAmount RequestQueue::Behind(const FlowId& flow, const QueueKey& key) const {

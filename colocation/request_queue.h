@@ -1,7 +1,5 @@
 #pragma once
 
-#include <array>
-#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -44,10 +42,9 @@ class RequestQueue {
   [[nodiscard]] std::vector<const Servable*> ByUrgency() const;
   // Of the most urgent request; nullopt when none waits.
   [[nodiscard]] std::optional<std::uint64_t> MostUrgentLevel() const;
-  // The flows of that level, in place of what `flows` held. They hold until the queue changes.
-  void FlowsOf(std::uint64_t level, std::vector<Flow>& flows);
-  // What the flow of that key is behind its share by.
-  [[nodiscard]] std::chrono::nanoseconds BehindShare(const Servable& servable, const QueueKey& key) const;
+  // The flows of that level, in place of what `flows` held.
+  void FlowsOf(std::uint64_t level, std::vector<Flow>& flows) const;
+  [[nodiscard]] bool Waits(const FlowId& flow) const;
   // What of a flow stands at the key or behind it.
   [[nodiscard]] WorkAmount Behind(const FlowId& flow, const QueueKey& key) const;
   [[nodiscard]] const ModelQueue& Waiting(const Servable& servable) const;
@@ -77,8 +74,6 @@ class RequestQueue {
   struct Waitings {
     ModelQueue entries;
     WaitingWork work;  // The same, as amounts.
-    // Of those with deadlines and those without. Gone with the queue: who does not wait is not behind.
-    std::array<std::chrono::nanoseconds, 2> behind{};
   };
   std::map<const Servable*, Waitings> queues_;  // No empty queues. The items own the servables.
 };

@@ -34,15 +34,15 @@ nanoseconds TimeOf(const Servable& servable, WorkAmount work) {
 }
 
 nanoseconds AheadByShares(std::span<SharedFlow> flows, std::size_t own, nanoseconds enough) {
-  constexpr int kSteps = 64;
+  const int steps = static_cast<int>(std::clamp<std::size_t>(1024 / flows.size(), 8, 64));
   constexpr nanoseconds kShortest = std::chrono::milliseconds(1);
   nanoseconds urgent{0};
   for (const SharedFlow& flow : flows) urgent += flow.before;
-  const nanoseconds step = std::max(kShortest, (urgent + kMostBehind) / kSteps);
+  const nanoseconds step = std::max(kShortest, (urgent + kMostBehind) / steps);
   nanoseconds ahead{0};
   // Shares put the request off by no more than all that waits; when that is too much to be played through, it is late
   // anyway.
-  for (int i = 0; i < 4 * kSteps && ahead < enough; ++i) {
+  for (int i = 0; i < 4 * steps && ahead < enough; ++i) {
     const SharedFlow& mine = flows[own];
     const auto waits = [&](const SharedFlow& flow) {
       return &flow == &mine || flow.before + flow.after > nanoseconds(0);
@@ -85,6 +85,9 @@ Forecast ForecastRequest(const Servable& servable, std::int64_t elements,
     if (rest == 0) continue;
     if (other == &servable && rest + elements <= MostTogether(servable.batching())) {
       own = rest + elements;
+      forecast.joined = {
+          .requests = work.requests - work.elements / together * together * work.requests / work.elements,
+          .elements = rest};
     } else {
       forecast.ahead += Typical(*other, rest);
     }

@@ -23,6 +23,7 @@ namespace tandem {
 struct Forecast {
   std::chrono::nanoseconds ahead{0};  // What of the queue must be done before its own run begins.
   std::optional<RunPrediction> run;   // Its own, with those before it that it shares it with; nullopt: not known.
+  WorkAmount joined;                  // What it shares it with; no part of `ahead`.
 };
 
 // What it takes until a request over `elements` of `servable` is done, when `before` stands before it in the queue.
@@ -43,7 +44,7 @@ struct SharedFlow {
 };
 
 // What of the level is done before the request has its turn, which belongs to flows[own]: the rule of the shares played
-// through in some dozens of steps, until it comes to `enough`. Uses up the flows.
+// through in some dozens of steps, fewer when there are many flows, until it comes to `enough`. Uses up the flows.
 [[nodiscard]] std::chrono::nanoseconds AheadByShares(std::span<SharedFlow> flows, std::size_t own,
                                                      std::chrono::nanoseconds enough);
 
