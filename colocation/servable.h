@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "api/base/inference_session.h"
+#include "colocation/request_habits.h"
 #include "profiler/latency_model.h"
 #include "profiler/model_statistics.h"
 #include "profiler/short_runs.h"
@@ -30,15 +30,8 @@ struct BatchSettings {
   std::chrono::microseconds default_timeout{0};  // default_queue_policy; 0: none.
 };
 
-// What requests of a model have said for themselves so far: what is not said in their heads, one cannot know before
-// their bodies are read. Thread-safe.
-struct RequestHabits {
-  std::atomic<bool> own_deadline{false};
-  std::atomic<bool> own_priority{false};
-};
-
-// One loaded version of a model. Constant after construction but for what is learnt of its runs. Shared by the
-// repository and by every request that is under way, so that an unloaded version lives until its last request is
+// One loaded version of a model. Constant once it is served but for what is learnt of its runs and requests. Shared by
+// the repository and by every request that is under way, so that an unloaded version lives until its last request is
 // answered.
 class Servable {
  public:
@@ -69,7 +62,9 @@ class Servable {
   [[nodiscard]] ModelStatistics& statistics() const { return statistics_; }
   [[nodiscard]] ShortRuns& short_runs() const { return short_runs_; }
   [[nodiscard]] LatencyModel& latency() const { return latency_; }
-  [[nodiscard]] RequestHabits& habits() const { return habits_; }
+  [[nodiscard]] RequestHabits& habits() const { return *habits_; }
+  // Those of the model's other versions. Before anybody asks for this one.
+  void ShareHabits(std::shared_ptr<RequestHabits> habits) { habits_ = std::move(habits); }
 
  private:
   const std::string name_;
@@ -83,7 +78,7 @@ class Servable {
   mutable ModelStatistics statistics_;
   mutable ShortRuns short_runs_;
   mutable LatencyModel latency_;
-  mutable RequestHabits habits_;
+  std::shared_ptr<RequestHabits> habits_ = std::make_shared<RequestHabits>();  // Shared by all versions of the model.
 };
 
 }  // namespace tandem

@@ -14,11 +14,6 @@ Error OutOfMemory() {
   return {ErrorCode::kUnavailable, "out of memory"};
 }
 
-// Without writing to what every thread reads, once it is set.
-void Note(std::atomic<bool>& seen) {
-  if (!seen.load(std::memory_order_relaxed)) seen.store(true, std::memory_order_relaxed);
-}
-
 // Counts a request as under way for as long as it lives.
 class InFlight {
  public:
@@ -91,8 +86,9 @@ std::optional<Error> InferenceService::RefuseUnread(std::string_view model, std:
                                                     std::optional<std::chrono::microseconds> slo) {
   const auto servable = find_(model, version);
   if (!servable) return std::nullopt;
-  const RequestHabits& habits = (*servable)->habits();
-  if (!slo && habits.own_deadline.load(std::memory_order_relaxed)) return std::nullopt;
+  RequestHabits& habits = (*servable)->habits();
+  const bool by_habit = habits.name_nothing();
+  if (!slo && !by_habit) return std::nullopt;
   InferRequest request;
   request.model = model;
   request.version = version;
@@ -100,19 +96,16 @@ std::optional<Error> InferenceService::RefuseUnread(std::string_view model, std:
   request.arrival = parts_.clock.Now();
   request.deadline = ResolveDeadline(request, **servable, default_slo_);
   if (!request.deadline) return std::nullopt;
-  const std::uint64_t asked = habits.own_priority.load(std::memory_order_relaxed) ? 1 : 0;
-  const std::uint64_t level = ResolvePriority(asked, (*servable)->batching());
+  const std::uint64_t level = ResolvePriority(by_habit ? 0 : 1, (*servable)->batching());
   const Status foreseen = parts_.dispatcher.Foresee(**servable, level, *request.deadline);
-  if (foreseen) return std::nullopt;
+  if (foreseen || (by_habit && habits.TryProbe(request.arrival))) return std::nullopt;
   Count(request, servable->get(), std::unexpected(foreseen.error()), 0);
   return foreseen.error();
 }
 
 Result<WorkItem> InferenceService::Prepare(InferRequest& request, std::shared_ptr<Servable> servable,
                                            OutputRegions& regions) const {
-  RequestHabits& habits = servable->habits();
-  if (request.slo || request.timeout) Note(habits.own_deadline);
-  if (request.priority != 0) Note(habits.own_priority);
+  servable->habits().Note(request.slo || request.timeout || request.priority != 0);
   request.deadline = ResolveDeadline(request, *servable, default_slo_);
   try {
     return PrepareWork(request, std::move(servable), parts_.regions, max_shared_bytes_, regions);

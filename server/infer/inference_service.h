@@ -43,8 +43,9 @@ class InferenceService {
   void Infer(InferRequest request, Done done);
 
   // Refuses a request by what is known before its body is read, and counts it; nullopt lets it come. Refused is only
-  // one that has a deadline, by `slo` or by its model, and would not be let in if it were here now. What requests of
-  // its model are used to say in their bodies is not held to be known.
+  // one that could not be in time if it were here now: of those with a deadline by `slo`, at the most urgent level.
+  // Once many bodies for its model were read, none of which named a deadline or a priority, this one is taken to name
+  // neither; one a second is let come all the same, to see whether that still holds.
   [[nodiscard]] std::optional<Error> RefuseUnread(std::string_view model, std::string_view version,
                                                   std::optional<std::chrono::microseconds> slo);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <map>
 #include <new>
 #include <sstream>
 #include <utility>
@@ -193,9 +194,18 @@ void ModelLoader::Teach(const std::shared_ptr<Servable>& servable, std::uint64_t
                         const WarmTimes& times) const {
   if (options_.runs != nullptr) options_.runs->Adopt(servable, fingerprint);
   LatencyModel& latency = servable->latency();
-  for (const WarmRun& run : times.samples) latency.Observe(run.elements, run.took, kBeforehand);
+  // The shortest of each size: what interrupts a run is no part of it.
+  std::map<std::int64_t, std::chrono::nanoseconds> samples;
+  for (const WarmRun& run : times.samples) {
+    const auto size = samples.try_emplace(run.elements, run.took).first;
+    size->second = std::min(size->second, run.took);
+  }
+  for (const auto& [elements, took] : samples) {
+    // What requests have taught is worth more.
+    const auto known = latency.Predict(elements);
+    if (!known || known->guessed()) latency.Observe(elements, took, kBeforehand);
+  }
   if (times.zeros.empty()) return;
-  // The shortest: what interrupts a run is no part of it.
   const WarmRun& shortest = std::ranges::min(times.zeros, {}, &WarmRun::took);
   latency.Suppose(shortest.elements, shortest.took);
 }

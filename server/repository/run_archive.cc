@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <system_error>
 
 #include "server/repository/model_name.h"
@@ -16,7 +17,10 @@ Result<std::string> ReadBounded(const fs::path& file) {
   std::error_code ec;
   if (!fs::is_regular_file(file, ec)) return Invalid("it is not a file");
   std::ifstream in(file, std::ios::binary);
-  std::string text(kMaxLearntBytes + 1, '\0');
+  const std::uintmax_t size = fs::file_size(file, ec);
+  if (ec || !in) return Invalid("it cannot be read");
+  if (size > kMaxLearntBytes) return Invalid("it has {} bytes; at most {} are allowed", size, kMaxLearntBytes);
+  std::string text(static_cast<std::size_t>(size), '\0');
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (in.bad() || (in.fail() && !in.eof())) return Invalid("it cannot be read");
   text.resize(static_cast<std::size_t>(in.gcount()));
@@ -54,7 +58,7 @@ Status RunArchive::Open(fs::path file) {
   for (LearntVersion& version : learnt->versions) {
     entries_.insert_or_assign(
         Key(std::move(version.model), version.version),
-        Entry{.fingerprint = version.fingerprint, .runs = std::move(version.runs), .servable = {}});
+        Entry{.fingerprint = version.fingerprint, .runs = std::move(version.runs), .servable = {}, .habits = {}});
   }
   return {};
 }
@@ -64,6 +68,14 @@ void RunArchive::Refresh(Entry& entry, Kept& kept) {
   if (!servable) return;
   if (std::vector<LearntRun> runs = servable->latency().Learnt(); !runs.empty()) entry.runs = std::move(runs);
   kept.push_back(std::move(servable));
+}
+
+std::shared_ptr<RequestHabits> RunArchive::HabitsOf(const std::string& model) const {
+  const auto first = entries_.lower_bound({model, std::numeric_limits<std::int64_t>::min()});
+  for (auto entry = first; entry != entries_.end() && entry->first.first == model; ++entry) {
+    if (entry->second.habits != nullptr) return entry->second.habits;
+  }
+  return std::make_shared<RequestHabits>();
 }
 
 void RunArchive::MakeRoom() {
@@ -77,12 +89,15 @@ void RunArchive::Adopt(const std::shared_ptr<Servable>& servable, std::uint64_t 
   Kept kept;
   const MutexLock lock(mu_);
   const Key key(servable->name(), servable->version());
+  std::shared_ptr<RequestHabits> habits = HabitsOf(servable->name());
+  servable->ShareHabits(habits);
   if (!entries_.contains(key)) MakeRoom();
   Entry& entry = entries_[key];
   Refresh(entry, kept);
   if (entry.fingerprint != fingerprint) entry.runs.clear();
   entry.fingerprint = fingerprint;
   entry.servable = servable;
+  entry.habits = std::move(habits);
   for (const LearntRun& run : entry.runs) servable->latency().Recall(run);
 }
 

@@ -16,7 +16,8 @@
 namespace tandem::repository {
 
 // Keeps what was learnt of the runs of versions for those that are loaded after them, in this process or the next: from
-// the same files, for the same providers, on the same machine. Owned by the lifecycle, which opens it before the models
+// the same files, for the same providers, on the same machine; in this process also what requests of a model are used
+// to say. Owned by the lifecycle, which opens it before the models
 // are loaded; told of versions by ModelLoader. Thread-safe. None of it is on the path of a request.
 class RunArchive {
  public:
@@ -27,7 +28,8 @@ class RunArchive {
   // as if there were none. What was learnt in another setting is passed over.
   [[nodiscard]] Status Open(std::filesystem::path file) EXCLUDES(mu_);
 
-  // Tells the version what is known of its runs, and learns from it as long as it lives.
+  // Tells the version what is known of its runs and of its model's requests, and learns from it as long as it lives.
+  // Before it is served.
   void Adopt(const std::shared_ptr<Servable>& servable, std::uint64_t fingerprint) EXCLUDES(mu_);
 
   // Writes what is known, aside and then renamed; nothing without a file, or when it has not changed. An error names
@@ -39,6 +41,7 @@ class RunArchive {
     std::uint64_t fingerprint = 0;
     std::vector<LearntRun> runs;
     std::weak_ptr<const Servable> servable;
+    std::shared_ptr<RequestHabits> habits;  // Shared with all versions of the model.
   };
   using Key = std::pair<std::string, std::int64_t>;
 
@@ -47,6 +50,8 @@ class RunArchive {
 
   // Takes over what the version has learnt meanwhile.
   static void Refresh(Entry& entry, Kept& kept);
+  // Of the model, as far as any of its versions was adopted; else new ones.
+  [[nodiscard]] std::shared_ptr<RequestHabits> HabitsOf(const std::string& model) const REQUIRES(mu_);
   void MakeRoom() REQUIRES(mu_);
 
   // Constant after construction.

@@ -172,5 +172,34 @@ TEST_F(RunArchiveTest, SamplesOfAWarmUpAreRunsLikeOthersButForTheFirst) {
   EXPECT_FALSE(Latency("once").Predict(1)) << "its only run was cold";
 }
 
+TEST_F(RunArchiveTest, SamplesChangeNothingOfWhatRequestsHaveTaught) {
+  repo_.Write("m/1/model.onnx", AddModel(1));
+  repo_.Write("m/config.pbtxt", R"(max_batch_size: 8 model_warmup { name: "w" batch_size: 1 count: 5
+      inputs { key: "x" value { data_type: TYPE_FP32 dims: 2 zero_data: true } } })");
+  Begin();
+  Learn(300ms, 300);
+  const auto learnt = Latency().Predict(1)->typical;
+  ASSERT_TRUE(archive_->Save());
+  Begin();
+  EXPECT_EQ(Latency().Predict(1)->typical, learnt);
+}
+
+TEST_F(RunArchiveTest, WhatRequestsOfAModelSayIsKnownToAllItsVersions) {
+  repo_.Write("m/1/model.onnx", AddModel(1));
+  Begin();
+  const auto habits = [&]() -> RequestHabits& { return models_->Find("m", "").value()->habits(); };
+  for (int i = 0; i < 40; ++i) habits().Note(/*named=*/false);
+  EXPECT_TRUE(habits().name_nothing());
+  repo_.Write("m/2/model.onnx", AddModel(2));
+  ASSERT_TRUE(models_->Load("m", {}));
+  ASSERT_EQ(models_->Find("m", "").value()->version(), 2);
+  EXPECT_TRUE(habits().name_nothing());
+  habits().Note(/*named=*/true);
+  ASSERT_TRUE(models_->Unload("m"));
+  ASSERT_TRUE(models_->Load("m", {}));
+  for (int i = 0; i < 40; ++i) habits().Note(/*named=*/false);
+  EXPECT_FALSE(habits().name_nothing());
+}
+
 }  // namespace
 }  // namespace tandem::repository
