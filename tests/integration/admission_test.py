@@ -88,9 +88,9 @@ class Admission(HostileTest):
             return request(path=path, headers=lines, length=False)
 
         def refused(*headers):
-            """One a second is let come, to see what it says: its body is waited for."""
+            """One a second is let come, to see what it says: its body is waited for. The next is not."""
             while True:
-                client = Connection(self.server.http_port, timeout=3)
+                client = Connection(self.server.http_port, timeout=0.3)
                 self.addCleanup(client.close)
                 try:
                     answer = client.send(head(impossible, *headers)).answer()
