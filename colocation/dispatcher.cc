@@ -16,7 +16,7 @@ namespace {
 
 // How often the dead are looked for at most: an answer that says "too late" need not be more punctual.
 constexpr std::chrono::milliseconds kWatchEvery{5};
-// A deadline may lie further ahead than a timer can be set.
+// A deadline may lie further ahead than a timer can be set, or times can be added to.
 constexpr std::chrono::hours kLongestSleep{1};
 constexpr std::chrono::microseconds kTick{1};
 // Until a worker that found no memory to choose its work looks again.
@@ -69,28 +69,6 @@ Dispatcher::~Dispatcher() {
   workers_.clear();
 }
 
-Status Dispatcher::Admit(const WorkItem& item, const QueueKey& key, MonotonicTime now, AdmissionSnapshot& seen) const {
-  seen = {.now = now};
-  if (stopping_) return Fail(ErrorCode::kUnavailable, "the server is shutting down");
-  if (item.cancel->cancelled()) return Fail(ErrorCode::kCancelled, "the client has gone");
-  seen = {.model = item.servable->name(),
-          .now = now,
-          .deadline = item.deadline,
-          .queued = queue_.size(),
-          .queued_model = queue_.size(*item.servable),
-          .max_queued = options_.max_queued,
-          .max_queued_model = item.servable->batching().max_queue_size};
-  if (item.deadline) {
-    const Forecast forecast = ForecastRequest(*item.servable, item.batch, queue_.Before(key));
-    std::vector<std::chrono::nanoseconds> rests;
-    rests.reserve(run_ends_.size());
-    for (const MonotonicTime end : run_ends_) rests.push_back(end > now ? end - now : std::chrono::nanoseconds(0));
-    seen.work_ahead = UntilTurn(forecast.ahead, rests);
-    seen.run = forecast.run;
-  }
-  return admission_.Admit(seen);
-}
-
 void Dispatcher::Record(std::uint64_t request, std::int64_t elements, Admitted verdict,
                         const AdmissionSnapshot& seen) const {
   if (request == 0 || options_.recorder == nullptr) return;
@@ -106,6 +84,52 @@ void Dispatcher::Record(std::uint64_t request, std::int64_t elements, Admitted v
   if (seen.deadline) admission.left = *seen.deadline - seen.now;
   if (seen.run) admission.run = seen.run->high;
   options_.recorder->Write(admission);
+}
+
+Status Dispatcher::Admit(const WorkItem& item, const QueueKey& key, MonotonicTime now, AdmissionSnapshot& seen) {
+  seen = {.now = now};
+  if (stopping_) return Fail(ErrorCode::kUnavailable, "the server is shutting down");
+  if (item.cancel->cancelled()) return Fail(ErrorCode::kCancelled, "the client has gone");
+  seen = Look(*item.servable, item.batch, key, now);
+  seen.queued = queue_.size();
+  seen.queued_model = queue_.size(*item.servable);
+  return Judge(*item.servable, seen);
+}
+
+AdmissionSnapshot Dispatcher::Look(const Servable& servable, std::int64_t elements, const QueueKey& key,
+                                   MonotonicTime now) {
+  AdmissionSnapshot snapshot{.model = servable.name(),
+                             .now = now,
+                             .deadline = std::nullopt,
+                             .max_queued = options_.max_queued,
+                             .max_queued_model = servable.batching().max_queue_size};
+  if (key.deadline == MonotonicTime::max()) return snapshot;
+  snapshot.deadline = key.deadline;
+  const auto left = std::min<std::chrono::nanoseconds>(key.deadline - now, kLongestSleep);
+  const Forecast forecast = ForecastInQueue(queue_, shares_, space_, servable, elements, key, options_.workers * left);
+  rests_.clear();
+  for (const MonotonicTime end : run_ends_) rests_.push_back(end > now ? end - now : std::chrono::nanoseconds(0));
+  snapshot.work_ahead = UntilTurn(forecast.ahead, rests_);
+  snapshot.run = forecast.run;
+  return snapshot;
+}
+
+Status Dispatcher::Judge(const Servable& servable, AdmissionSnapshot snapshot) const {
+  Status judged = admission_.Admit(snapshot);
+  if (judged || !snapshot.run) return judged;
+  snapshot.run.reset();
+  if (admission_.Admit(snapshot)) servable.latency().NoteRefusal(snapshot.now);
+  return judged;
+}
+
+Status Dispatcher::Foresee(const Servable& servable, std::uint64_t priority, MonotonicTime deadline) {
+  const MonotonicTime now = clock_.Now();
+  const QueueKey key{
+      .priority = priority, .deadline = deadline, .sequence = next_sequence_.load(std::memory_order_relaxed)};
+  MutexLock lock(mu_);
+  Status judged = Judge(servable, Look(servable, 1, key, now));
+  if (!judged && BuryExpired(now)) judged = Judge(servable, Look(servable, 1, key, now));
+  return judged;
 }
 
 void Dispatcher::Submit(WorkItem item) {
@@ -198,20 +222,51 @@ Dispatcher::Step Dispatcher::NextStep(MonotonicTime now) {
   // First, so that the order of the servables is that of their living heads.
   BuryExpired(now);
   Step next;
+  const auto level = shares_.most() < kMostBehind ? std::nullopt : queue_.MostUrgentLevel();
+  if (level) {
+    queue_.FlowsOf(*level, flows_);
+    if (const Flow* starved = shares_.FurthestBehind(flows_)) {
+      Step step = Choose(*starved->id.servable, starved, now);
+      if (!step.batch.empty()) return step;
+    }
+  }
   for (const Servable* servable : queue_.ByUrgency()) {
-    Step step = Choose(*servable, now);
+    Step step = Choose(*servable, nullptr, now);
     if (!step.batch.empty()) return step;
     next.wait = std::min(next.wait, step.wait);
   }
   return next;
 }
 
-Dispatcher::Step Dispatcher::Choose(const Servable& servable, MonotonicTime now) {
+void Dispatcher::CountBegin(FlowRun& run, std::chrono::nanoseconds expected) {
+  if (queue_.size() == 0) return;
+  try {
+    queue_.FlowsOf(run.id.level, flows_);
+    shares_.Begin(flows_, run, expected);
+  } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch)
+    // Shares are not that exact.
+  }
+}
+
+void Dispatcher::CountEnd(const FlowRun& run, std::chrono::nanoseconds took) {
+  if (queue_.size() == 0) return shares_.Clear();
+  try {
+    queue_.FlowsOf(run.id.level, flows_);
+    shares_.End(flows_, run, took);
+  } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch)
+  }
+  if (!queue_.Waits(run.id)) shares_.Forget(run.id);
+  shares_.Fade(took, [&queue = queue_](const FlowId& flow) { return queue.Waits(flow); });
+}
+
+Dispatcher::Step Dispatcher::Choose(const Servable& servable, const Flow* flow, MonotonicTime now) {
   RunGroups groups(servable.batching());
   std::vector<QueueKey> hopeless;
   std::int64_t size = 0;
   std::optional<RunPrediction> run;  // Of that size.
-  for (const auto& [key, entry] : queue_.Waiting(servable)) {
+  const RequestQueue::ModelQueue& waiting = queue_.Waiting(servable);
+  for (auto at = flow == nullptr ? waiting.begin() : waiting.find(flow->first); at != waiting.end(); ++at) {
+    const auto& [key, entry] = *at;
     if (entry.item.deadline && entry.item.batch != size) {
       size = entry.item.batch;
       run = servable.latency().Predict(size);
@@ -229,6 +284,9 @@ Dispatcher::Step Dispatcher::Choose(const Servable& servable, MonotonicTime now)
     const BatchDecision decision = Decide(servable, group, now);
     step.wait = std::min(step.wait, decision.wait);
     if (decision.take == 0) continue;
+    step.flow = {.id = FlowOf(servable, group.keys.front()), .weight = servable.batching().weight};
+    // Other requests of the model are not so far behind.
+    if (flow != nullptr && step.flow.id != flow->id) continue;
     step.batch.reserve(decision.take);
     std::int64_t elements = 0;
     for (std::size_t i = 0; i < decision.take; ++i) {
@@ -236,7 +294,10 @@ Dispatcher::Step Dispatcher::Choose(const Servable& servable, MonotonicTime now)
       elements += group.sizes[i];
     }
     run = servable.latency().Predict(elements);
-    step.ends = run ? now + run->typical : now;
+    const std::chrono::nanoseconds expected = run ? run->typical : std::chrono::nanoseconds(0);
+    step.begins = now;
+    step.ends = now + expected;
+    CountBegin(step.flow, expected);
     break;
   }
   return step;
@@ -313,6 +374,7 @@ void Dispatcher::Work(std::size_t worker) {
       MutexLock lock(mu_);
       run_ends_[worker] = MonotonicTime::min();
       --running_;
+      CountEnd(step.flow, clock_.Now() - step.begins);
       if (stopping_ || queue_.size() > 0) continue;
       seen = news_.load(std::memory_order_relaxed);
     }

@@ -11,6 +11,8 @@
 #include "colocation/admission.h"
 #include "colocation/batch_policy.h"
 #include "colocation/batch_runner.h"
+#include "colocation/fair_share.h"
+#include "colocation/queue_forecast.h"
 #include "colocation/request_queue.h"
 #include "colocation/run_groups.h"
 #include "colocation/work_item.h"
@@ -44,6 +46,10 @@ class Dispatcher {
   // May answer before it returns.
   void Submit(WorkItem item) EXCLUDES(mu_);
 
+  // Whether a request of at least one element can be in time by what is known now; else why not. For one that is not
+  // here yet: whether it finds room then is not asked.
+  [[nodiscard]] Status Foresee(const Servable& servable, std::uint64_t priority, MonotonicTime deadline) EXCLUDES(mu_);
+
   [[nodiscard]] std::size_t queued() const EXCLUDES(mu_);
   [[nodiscard]] std::size_t queued(const Servable& servable) const EXCLUDES(mu_);
 
@@ -54,7 +60,9 @@ class Dispatcher {
   struct Step {
     std::vector<Entry> batch;
     std::chrono::nanoseconds wait = std::chrono::nanoseconds::max();
+    MonotonicTime begins;
     MonotonicTime ends;  // When the run is expected to.
+    FlowRun flow;        // What it counts for.
   };
 
   void Work(std::size_t worker);
@@ -63,8 +71,13 @@ class Dispatcher {
   void AnswerTheDead();
   [[nodiscard]] bool AllBusy() const REQUIRES(mu_) { return running_ == options_.workers; }
   // `seen` is what the decision was made from.
-  [[nodiscard]] Status Admit(const WorkItem& item, const QueueKey& key, MonotonicTime now,
-                             AdmissionSnapshot& seen) const REQUIRES(mu_);
+  [[nodiscard]] Status Admit(const WorkItem& item, const QueueKey& key, MonotonicTime now, AdmissionSnapshot& seen)
+      REQUIRES(mu_);
+  // What is known of a request of so many elements, but for the room that there is.
+  [[nodiscard]] AdmissionSnapshot Look(const Servable& servable, std::int64_t elements, const QueueKey& key,
+                                       MonotonicTime now) REQUIRES(mu_);
+  // Asks the policy. What is known of the model beforehand begins to age when that was the reason to refuse.
+  [[nodiscard]] Status Judge(const Servable& servable, AdmissionSnapshot snapshot) const;
   // Lets it wait, or leaves it as it is and says why.
   [[nodiscard]] Status Enqueue(const QueueKey& key, Entry& entry, AdmissionSnapshot& seen) EXCLUDES(mu_);
   // Tells the recorder how a request was met.
@@ -72,8 +85,12 @@ class Dispatcher {
   // Runs and answers the item on this thread, or leaves it as it is and says no.
   [[nodiscard]] bool RunHere(WorkItem& item, const QueueKey& key, MonotonicTime now) EXCLUDES(mu_);
   [[nodiscard]] Step NextStep(MonotonicTime now) REQUIRES(mu_);
-  // What to run of one servable, or how long to put that off.
-  [[nodiscard]] Step Choose(const Servable& servable, MonotonicTime now) REQUIRES(mu_);
+  // What to run of one servable or, with one, of a flow of it (and with that, whatever can share its run), or how long
+  // to put that off.
+  [[nodiscard]] Step Choose(const Servable& servable, const Flow* flow, MonotonicTime now) REQUIRES(mu_);
+  // Counts a run against the shares of what waits.
+  void CountBegin(FlowRun& run, std::chrono::nanoseconds expected) REQUIRES(mu_);
+  void CountEnd(const FlowRun& run, std::chrono::nanoseconds took) REQUIRES(mu_);
   [[nodiscard]] static BatchDecision Decide(const Servable& servable, const RunGroup& group, MonotonicTime now);
   // Frees the slots of what would be computed in vain, or for nobody.
   void BuryHopeless(const Servable& servable, std::span<const QueueKey> keys) REQUIRES(mu_);
@@ -99,6 +116,11 @@ class Dispatcher {
   CondVar work_or_stop_;
   CondVar dead_or_stop_;
   RequestQueue queue_ GUARDED_BY(mu_);
+  ShareLedger shares_ GUARDED_BY(mu_);
+  // Of the decision at hand.
+  std::vector<Flow> flows_ GUARDED_BY(mu_);
+  ForecastSpace space_ GUARDED_BY(mu_);
+  std::vector<std::chrono::nanoseconds> rests_ GUARDED_BY(mu_);
   // Out of the queue, to be answered: not by who buries them, as a callback must not release its own registration.
   std::vector<Entry> graveyard_ GUARDED_BY(mu_);
   MonotonicTime watch_at_ GUARDED_BY(mu_) = MonotonicTime::max();  // When the dead are looked for next.

@@ -1,6 +1,7 @@
 #include "colocation/request_queue.h"
 
 #include <algorithm>
+#include <limits>
 #include <new>
 #include <utility>
 
@@ -8,6 +9,26 @@ namespace tandem {
 namespace {
 
 constexpr std::size_t kDueSlack = 64;
+constexpr std::uint64_t kLastSequence = std::numeric_limits<std::uint64_t>::max();
+
+// Where the requests of a level begin, and those of them that have no deadline.
+QueueKey FirstOf(std::uint64_t level) {
+  return {.priority = level, .deadline = MonotonicTime::min(), .sequence = 0};
+}
+QueueKey FirstPatient(std::uint64_t level) {
+  return {.priority = level, .deadline = MonotonicTime::max(), .sequence = 0};
+}
+
+bool IsPatient(const QueueKey& key) {
+  return key.deadline == MonotonicTime::max();
+}
+
+// The first of a flow's requests; null when none waits.
+const QueueKey* FirstIn(const RequestQueue::ModelQueue& entries, std::uint64_t level, bool patient) {
+  const auto first = entries.lower_bound(patient ? FirstPatient(level) : FirstOf(level));
+  if (first == entries.end() || first->first.priority != level || IsPatient(first->first) != patient) return nullptr;
+  return &first->first;
+}
 
 }  // namespace
 
@@ -68,8 +89,9 @@ std::optional<RequestQueue::Entry> RequestQueue::Take(const Servable& servable, 
 std::optional<RequestQueue::Entry> RequestQueue::Extract(const Servable* servable, const QueueKey& key) {
   const auto queue = queues_.find(servable);
   if (queue == queues_.end()) return std::nullopt;
-  auto node = queue->second.entries.extract(key);
-  if (node.empty()) return std::nullopt;
+  const auto entry = queue->second.entries.find(key);
+  if (entry == queue->second.entries.end()) return std::nullopt;
+  auto node = queue->second.entries.extract(entry);
   queue->second.work.Remove(key);
   if (queue->second.entries.empty()) queues_.erase(queue);
   --size_;
@@ -82,6 +104,44 @@ std::vector<const Servable*> RequestQueue::ByUrgency() const {
   for (const auto& [servable, queue] : queues_) servables.push_back(servable);
   std::ranges::sort(servables, {}, [this](const Servable* s) { return queues_.at(s).entries.begin()->first; });
   return servables;
+}
+
+std::optional<std::uint64_t> RequestQueue::MostUrgentLevel() const {
+  std::optional<std::uint64_t> level;
+  for (const auto& [servable, queue] : queues_) {
+    const std::uint64_t own = queue.entries.begin()->first.priority;
+    level = std::min(level.value_or(own), own);
+  }
+  return level;
+}
+
+void RequestQueue::FlowsOf(std::uint64_t level, std::vector<Flow>& flows) const {
+  flows.clear();
+  for (const auto& [servable, queue] : queues_) {
+    const QueueKey* const urgent = FirstIn(queue.entries, level, false);
+    const QueueKey* const patient = FirstIn(queue.entries, level, true);
+    const double weight = servable->batching().weight / (urgent != nullptr && patient != nullptr ? 2 : 1);
+    for (const QueueKey* first : {urgent, patient}) {
+      if (first != nullptr) flows.push_back({.id = FlowOf(*servable, *first), .weight = weight, .first = *first});
+    }
+  }
+}
+
+bool RequestQueue::Waits(const FlowId& flow) const {
+  const auto queue = queues_.find(flow.servable);
+  return queue != queues_.end() && FirstIn(queue->second.entries, flow.level, flow.patient) != nullptr;
+}
+
+WorkAmount RequestQueue::Behind(const FlowId& flow, const QueueKey& key) const {
+  const auto queue = queues_.find(flow.servable);
+  if (queue == queues_.end()) return {};
+  const WaitingWork& work = queue->second.work;
+  const QueueKey patient = FirstPatient(flow.level);
+  const QueueKey end = flow.patient ? QueueKey{flow.level, MonotonicTime::max(), kLastSequence} : patient;
+  const WorkAmount all = work.Before(end);
+  const WorkAmount before = work.Before(std::max(key, flow.patient ? patient : FirstOf(flow.level)));
+  if (before.requests >= all.requests) return {};
+  return {.requests = all.requests - before.requests, .elements = all.elements - before.elements};
 }
 
 const RequestQueue::ModelQueue& RequestQueue::Waiting(const Servable& servable) const {

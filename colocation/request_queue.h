@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "colocation/fair_share.h"
 #include "colocation/queue_key.h"
 #include "colocation/waiting_work.h"
 #include "colocation/work_item.h"
@@ -39,6 +40,13 @@ class RequestQueue {
 
   // Servables that have something waiting, most urgent head first.
   [[nodiscard]] std::vector<const Servable*> ByUrgency() const;
+  // Of the most urgent request; nullopt when none waits.
+  [[nodiscard]] std::optional<std::uint64_t> MostUrgentLevel() const;
+  // The flows of that level, in place of what `flows` held.
+  void FlowsOf(std::uint64_t level, std::vector<Flow>& flows) const;
+  [[nodiscard]] bool Waits(const FlowId& flow) const;
+  // What of a flow stands at the key or behind it.
+  [[nodiscard]] WorkAmount Behind(const FlowId& flow, const QueueKey& key) const;
   [[nodiscard]] const ModelQueue& Waiting(const Servable& servable) const;
 
   // What of each servable stands before the key, as far as anything does.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "api/base/inference_session.h"
+#include "colocation/request_habits.h"
 #include "profiler/latency_model.h"
 #include "profiler/model_statistics.h"
 #include "profiler/short_runs.h"
@@ -24,12 +25,13 @@ struct BatchSettings {
   std::chrono::microseconds max_queue_delay{0};  // How long a run may wait for a preferred size; 0: never wait.
   std::uint32_t priority_levels = 0;             // 0: any priority is taken as it is.
   std::uint32_t default_priority = 0;
+  double weight = 1;                             // Of the device's time, beside other models of its level.
   std::uint32_t max_queue_size = 0;              // Requests of this model that may wait; 0: only the device's bound.
   std::chrono::microseconds default_timeout{0};  // default_queue_policy; 0: none.
 };
 
-// One loaded version of a model. Constant after construction but for what is learnt of its runs. Shared by the
-// repository and by every request that is under way, so that an unloaded version lives until its last request is
+// One loaded version of a model. Constant once it is served but for what is learnt of its runs and requests. Shared by
+// the repository and by every request that is under way, so that an unloaded version lives until its last request is
 // answered.
 class Servable {
  public:
@@ -60,6 +62,9 @@ class Servable {
   [[nodiscard]] ModelStatistics& statistics() const { return statistics_; }
   [[nodiscard]] ShortRuns& short_runs() const { return short_runs_; }
   [[nodiscard]] LatencyModel& latency() const { return latency_; }
+  [[nodiscard]] RequestHabits& habits() const { return *habits_; }
+  // Those of the model's other versions. Before anybody asks for this one.
+  void ShareHabits(std::shared_ptr<RequestHabits> habits) { habits_ = std::move(habits); }
 
  private:
   const std::string name_;
@@ -73,6 +78,7 @@ class Servable {
   mutable ModelStatistics statistics_;
   mutable ShortRuns short_runs_;
   mutable LatencyModel latency_;
+  std::shared_ptr<RequestHabits> habits_ = std::make_shared<RequestHabits>();  // Shared by all versions of the model.
 };
 
 }  // namespace tandem

@@ -25,6 +25,55 @@ std::int64_t Together(const Servable& servable, WorkAmount work) {
 
 }  // namespace
 
+nanoseconds TimeOf(const Servable& servable, WorkAmount work) {
+  if (work.requests == 0) return nanoseconds(0);
+  const std::int64_t together = Together(servable, work);
+  const std::int64_t rest = work.elements % together;
+  const nanoseconds last = rest == 0 ? nanoseconds(0) : Typical(servable, rest);
+  return work.elements / together * Typical(servable, together) + last;
+}
+
+nanoseconds AheadByShares(std::span<SharedFlow> flows, std::size_t own, nanoseconds enough) {
+  const int steps = static_cast<int>(std::clamp<std::size_t>(1024 / flows.size(), 8, 64));
+  constexpr nanoseconds kShortest = std::chrono::milliseconds(1);
+  nanoseconds urgent{0};
+  for (const SharedFlow& flow : flows) urgent += flow.before;
+  const nanoseconds step = std::max(kShortest, (urgent + kMostBehind) / steps);
+  nanoseconds ahead{0};
+  // Shares put the request off by no more than all that waits; when that is too much to be played through, it is late
+  // anyway.
+  for (int i = 0; i < 4 * steps && ahead < enough; ++i) {
+    const SharedFlow& mine = flows[own];
+    const auto waits = [&](const SharedFlow& flow) {
+      return &flow == &mine || flow.before + flow.after > nanoseconds(0);
+    };
+    SharedFlow* next = nullptr;
+    double weights = 0;
+    for (SharedFlow& flow : flows) {
+      if (!waits(flow)) continue;
+      weights += flow.weight;
+      if (flow.behind >= kMostBehind && (next == nullptr || flow.behind > next->behind)) next = &flow;
+    }
+    // In which order the more urgent ones of several flows come is not known: about in turns.
+    if (next == nullptr) {
+      next = &*std::ranges::max_element(flows, {}, &SharedFlow::before);
+      if (next->before == nanoseconds(0)) return ahead;
+    }
+    nanoseconds& work = next->before > nanoseconds(0) || next == &mine ? next->before : next->after;
+    if (work == nanoseconds(0)) return ahead;
+    const nanoseconds took = std::min(step, work);
+    const double each = static_cast<double>(took.count()) / weights;
+    for (SharedFlow& flow : flows) {
+      if (!waits(flow)) continue;
+      flow.behind += nanoseconds(static_cast<std::int64_t>(each * flow.weight));
+      if (&flow == next) flow.behind = std::max(nanoseconds(0), flow.behind - took);
+    }
+    work -= took;
+    ahead += took;
+  }
+  return ahead;
+}
+
 Forecast ForecastRequest(const Servable& servable, std::int64_t elements,
                          std::span<const std::pair<const Servable*, WorkAmount>> before) {
   Forecast forecast;
@@ -36,6 +85,9 @@ Forecast ForecastRequest(const Servable& servable, std::int64_t elements,
     if (rest == 0) continue;
     if (other == &servable && rest + elements <= MostTogether(servable.batching())) {
       own = rest + elements;
+      forecast.joined = {
+          .requests = work.requests - work.elements / together * together * work.requests / work.elements,
+          .elements = rest};
     } else {
       forecast.ahead += Typical(*other, rest);
     }

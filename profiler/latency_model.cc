@@ -94,6 +94,10 @@ void LatencyModel::Observe(std::int64_t elements, nanoseconds took, MonotonicTim
   const std::int64_t before = place.learnt.exchange(ended, std::memory_order_relaxed);
   std::int64_t count = place.count.load(std::memory_order_relaxed);
   if (nanoseconds(ended - before) > kForget) count = std::min(count, kCountAfterPause);
+  if (now == kBeforehand) {
+    beforehand_.store(true, std::memory_order_relaxed);
+    count = std::min(count, kCountAfterPause - 1);
+  }
   place.count.store(count + 1, std::memory_order_relaxed);
   if (typical == 0) {
     place.spread.store(kFirstSpread, std::memory_order_relaxed);
@@ -108,6 +112,47 @@ void LatencyModel::Observe(std::int64_t elements, nanoseconds took, MonotonicTim
   // one run in twenty little is learnt at once.
   const double spread = place.spread.load(std::memory_order_relaxed);
   place.spread.store(std::max(1.0, Moved(spread, is / was, kHighShare)), std::memory_order_relaxed);
+}
+
+void LatencyModel::Suppose(std::int64_t elements, nanoseconds took) {
+  Place& place = places_[PlaceOf(elements)];
+  if (place.typical.load(std::memory_order_relaxed) != 0) return;
+  Set(place, std::max<std::int64_t>(1, took.count()), kFirstSpread, 0);
+}
+
+void LatencyModel::Recall(const LearntRun& run) {
+  Set(places_[PlaceOf(run.elements)], std::max<std::int64_t>(1, run.typical.count()), std::max(1.0, run.spread),
+      kCountAfterPause);
+}
+
+void LatencyModel::Set(Place& place, std::int64_t typical, double spread, std::int64_t count) {
+  place.spread.store(spread, std::memory_order_relaxed);
+  place.learnt.store(kBeforehand.time_since_epoch().count(), std::memory_order_relaxed);
+  place.count.store(count, std::memory_order_relaxed);
+  place.typical.store(typical, std::memory_order_relaxed);
+  beforehand_.store(true, std::memory_order_relaxed);
+}
+
+void LatencyModel::NoteRefusal(MonotonicTime now) {
+  if (!beforehand_.load(std::memory_order_relaxed)) return;
+  beforehand_.store(false, std::memory_order_relaxed);
+  for (Place& place : places_) {
+    std::int64_t beforehand = kBeforehand.time_since_epoch().count();
+    place.learnt.compare_exchange_strong(beforehand, now.time_since_epoch().count(), std::memory_order_relaxed);
+  }
+}
+
+std::vector<LearntRun> LatencyModel::Learnt() const {
+  std::vector<LearntRun> runs;
+  for (std::size_t i = 0; i < kPlaces; ++i) {
+    const Place& place = places_[i];
+    const std::int64_t typical = place.typical.load(std::memory_order_relaxed);
+    if (typical == 0 || place.count.load(std::memory_order_relaxed) == 0) continue;
+    runs.push_back({.elements = SizeOf(i),
+                    .typical = nanoseconds(typical),
+                    .spread = place.spread.load(std::memory_order_relaxed)});
+  }
+  return runs;
 }
 
 }  // namespace tandem

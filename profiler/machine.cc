@@ -66,4 +66,20 @@ int UsableCores() {
   return std::max(cores, 1);
 }
 
+std::string CpuModel(const fs::path& root) {
+  constexpr std::size_t kLongest = 128;
+  constexpr int kLines = 200;
+  std::ifstream in(root / "proc/cpuinfo");
+  std::string line;
+  for (int i = 0; i < kLines && std::getline(in, line); ++i) {
+    if (!line.starts_with("model name")) continue;
+    const std::size_t value = line.find_first_not_of(" \t", line.find(':') + 1);
+    if (line.find(':') == std::string::npos || value == std::string::npos) continue;
+    std::string model = line.substr(value, kLongest);
+    std::ranges::replace_if(model, [](unsigned char c) { return c < ' ' || c > '~'; }, '?');
+    return model;
+  }
+  return "unknown";
+}
+
 }  // namespace tandem

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace tandem {
@@ -26,5 +27,8 @@ struct CpuQuota {
 
 // How many threads can run at once: the cores that this process may use, bounded by its CPU quota. At least 1.
 [[nodiscard]] int UsableCores();
+
+// What the CPUs call themselves, without control characters; "unknown" when they do not.
+[[nodiscard]] std::string CpuModel(const std::filesystem::path& root = "/");
 
 }  // namespace tandem

@@ -30,6 +30,9 @@ constexpr const char* kConfigVariable = "TANDEM_CONFIG";
 // What Startup sends to this process when it has ended. From anybody else it says nothing.
 constexpr int kStartupEnded = SIGUSR1;
 
+// What was learnt in between is lost when the process is killed.
+constexpr timespec kSaveEvery{.tv_sec = 60, .tv_nsec = 0};
+
 sigset_t HandledSignals() {
   sigset_t set;
   ::sigemptyset(&set);
@@ -173,7 +176,8 @@ int Serve(const ServeOptions& options) {
   Startup startup(options);
   int signal = 0;
   while (signal != SIGTERM && signal != SIGINT) {
-    if (::sigwait(&signals, &signal) != 0) continue;
+    signal = ::sigtimedwait(&signals, nullptr, &kSaveEvery);
+    if (signal < 0 && startup.EndsWithin({}) && startup.server() != nullptr) startup.server()->SaveRuns();
     // Before the start is over, the repository has not been looked at yet.
     if (signal == SIGHUP && startup.StartsWithin({}) && startup.server() != nullptr) startup.server()->Rescan();
     if (signal == kStartupEnded && startup.EndsWithin({}) && !startup.result()) {

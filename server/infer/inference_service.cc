@@ -121,8 +121,30 @@ void InferenceService::RecordNotFound(const InferRequest& request, const Error& 
   RecordRefusal(request, served ? Admitted::kNoVersion : Admitted::kNoModel);
 }
 
+std::optional<Error> InferenceService::RefuseUnread(std::string_view model, std::string_view version,
+                                                    std::optional<std::chrono::microseconds> slo) {
+  const auto servable = find_(model, version);
+  if (!servable) return std::nullopt;
+  RequestHabits& habits = (*servable)->habits();
+  const bool by_habit = habits.name_nothing();
+  if (!slo && !by_habit) return std::nullopt;
+  InferRequest request;
+  request.model = model;
+  request.version = version;
+  request.slo = slo;
+  request.arrival = parts_.clock.Now();
+  request.deadline = ResolveDeadline(request, **servable, default_slo_);
+  if (!request.deadline) return std::nullopt;
+  const std::uint64_t level = ResolvePriority(by_habit ? 0 : 1, (*servable)->batching());
+  const Status foreseen = parts_.dispatcher.Foresee(**servable, level, *request.deadline);
+  if (foreseen || (by_habit && habits.TryProbe(request.arrival))) return std::nullopt;
+  Count(request, servable->get(), std::unexpected(foreseen.error()), 0);
+  return foreseen.error();
+}
+
 Result<WorkItem> InferenceService::Prepare(InferRequest& request, std::shared_ptr<Servable> servable,
                                            OutputRegions& regions) const {
+  servable->habits().Note(request.slo || request.timeout || request.priority != 0);
   request.deadline = ResolveDeadline(request, *servable, default_slo_);
   try {
     return PrepareWork(request, std::move(servable), parts_.regions, max_shared_bytes_, regions);

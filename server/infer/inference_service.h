@@ -49,6 +49,13 @@ class InferenceService {
     return parts_.recorder != nullptr && parts_.recorder->on() ? parts_.recorder->NextRequest() : 0;
   }
 
+  // Refuses a request by what is known before its body is read, and counts it; nullopt lets it come. Refused is only
+  // one that could not be in time if it were here now: of those with a deadline by `slo`, at the most urgent level.
+  // Once many bodies for its model were read, none of which named a deadline or a priority, this one is taken to name
+  // neither; one a second is let come all the same, to see whether that still holds.
+  [[nodiscard]] std::optional<Error> RefuseUnread(std::string_view model, std::string_view version,
+                                                  std::optional<std::chrono::microseconds> slo);
+
   // From now on requests are refused; those under way finish.
   void StopAdmitting() { admitting_.store(false, std::memory_order_release); }
   // Requests that were let in and are not answered yet.

@@ -169,12 +169,6 @@ Result<std::vector<std::string>> ResolveOutputs(const InferRequest& request, con
   return names;
 }
 
-std::uint64_t ResolvePriority(std::uint64_t asked, const BatchSettings& batching) {
-  const bool known = asked > 0 && (batching.priority_levels == 0 || asked <= batching.priority_levels);
-  if (known) return asked;
-  return batching.default_priority > 0 ? batching.default_priority : kUnnamedPriority;
-}
-
 std::optional<MonotonicTime> After(const InferRequest& request, std::optional<std::chrono::microseconds> time) {
   if (!time || time->count() <= 0) return std::nullopt;
   return request.arrival + *time;
@@ -185,6 +179,12 @@ std::optional<MonotonicTime> Earlier(std::optional<MonotonicTime> a, std::option
 }
 
 }  // namespace
+
+std::uint64_t ResolvePriority(std::uint64_t asked, const BatchSettings& batching) {
+  const bool known = asked > 0 && (batching.priority_levels == 0 || asked <= batching.priority_levels);
+  if (known) return asked;
+  return batching.default_priority > 0 ? batching.default_priority : kUnnamedPriority;
+}
 
 Result<WorkItem> PrepareWork(const InferRequest& request, std::shared_ptr<Servable> servable,
                              const SharedRegions& regions, std::uint64_t max_shared_bytes,

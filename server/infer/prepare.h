@@ -28,6 +28,9 @@ using OutputRegions = std::vector<std::shared_ptr<const SharedRegion>>;
                                            const SharedRegions& regions, std::uint64_t max_shared_bytes,
                                            OutputRegions& output_regions);
 
+// The level that a request waits at which asks for this one; 0: for none.
+[[nodiscard]] std::uint64_t ResolvePriority(std::uint64_t asked, const BatchSettings& batching);
+
 // The earliest deadline that the request names itself.
 [[nodiscard]] std::optional<MonotonicTime> OwnDeadline(const InferRequest& request);
 

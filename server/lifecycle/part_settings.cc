@@ -71,6 +71,11 @@ Result<std::shared_ptr<const OrtEnvironment>> StartOrt(const ServeOptions& o) {
                                  }});
 }
 
+std::string RunSetting(const ServeOptions& o, const OrtEnvironment& ort) {
+  return Format("onnxruntime {}, {} threads{}, {} workers, {} cores of {}", ort.library().version(), RunThreads(o),
+                o.spin ? " that spin" : "", o.workers, AllowedCores(), CpuModel());
+}
+
 Result<repository::RepositoryOptions> RepositorySettings(const ServeOptions& o) {
   repository::RepositoryOptions settings;
   settings.roots.assign(o.model_repository.begin(), o.model_repository.end());

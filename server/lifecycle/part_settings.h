@@ -3,6 +3,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "api/base/result.h"
 #include "runtimes/onnx/ort_environment.h"
@@ -22,6 +23,8 @@ namespace tandem {
 [[nodiscard]] MemoryBudgets BudgetsFor(const ServeOptions& o);
 // Opens the library that they name.
 [[nodiscard]] Result<std::shared_ptr<const OrtEnvironment>> StartOrt(const ServeOptions& o);
+// One line with all that the times of runs depend on besides the models.
+[[nodiscard]] std::string RunSetting(const ServeOptions& o, const OrtEnvironment& ort);
 [[nodiscard]] Result<repository::RepositoryOptions> RepositorySettings(const ServeOptions& o);
 
 }  // namespace tandem

@@ -38,6 +38,7 @@
 #include "server/metrics/request_metrics.h"
 #include "server/metrics/training_collector.h"
 #include "server/repository/onnx_session_factory.h"
+#include "server/repository/run_archive.h"
 #include "server/rest/rest_api.h"
 #include "server/version.h"
 
@@ -107,6 +108,8 @@ struct Server::Parts {
 
   std::shared_ptr<const OrtEnvironment> ort;  // Shared with every session.
   std::optional<repository::OnnxSessionFactory> sessions;
+  std::optional<repository::RunArchive> runs;
+  std::optional<jobs::StateLock> state_lock;  // Where training does not hold it.
   std::optional<repository::ModelRepository> repository;
 
   std::optional<Colocation> colocation;
@@ -151,6 +154,8 @@ Status Server::Parts::BuildCore() {
   TANDEM_ASSIGN(auto settings, RepositorySettings(options));
   metrics.emplace(registry);
   sessions.emplace(ort);
+  runs.emplace(RunSetting(options, *ort));
+  settings.runs = &*runs;
   repository.emplace(std::move(settings), *sessions);
   TANDEM_ASSIGN(admission, MakeAdmission(options.admission));
   dispatcher.emplace(clock, *admission,
@@ -172,6 +177,7 @@ Status Server::Parts::BuildCore() {
       DefaultSlo(options), options.max_request_bytes);
   std::string training_off;
   TANDEM_ASSIGN(training, StartTraining(options, *colocation, *repository, clock, training_off));
+  if (auto lock = KeepRuns(options, training != nullptr, *runs)) state_lock.emplace(*std::move(lock));
   core.emplace(ServerCore{.clock = clock,
                           .info = info,
                           .repository = *repository,
@@ -350,6 +356,7 @@ Server::~Server() {
   parts_->grpc.reset();
   parts_->http.reset();
   parts_->metrics_http.reset();
+  if (parts_->runs) SaveRunsNow(*parts_->runs);
   parts_->training.reset();
   parts_->bulk.Stop();
   parts_->dispatcher.reset();
@@ -367,6 +374,10 @@ void Server::Rescan() {
       LogError("model repository could not be reread", {{"reason", done.error().message}});
     }
   });
+}
+
+void Server::SaveRuns() {
+  parts_->repository->SaveRunsAsync();
 }
 
 void Server::BeginDrain() {

@@ -35,6 +35,9 @@ class Server {
   // Looks at the model repository again, in the background.
   void Rescan();
 
+  // Writes down what was learnt of runs, in the background. To be called now and then.
+  void SaveRuns();
+
   // Readiness goes false and new work is refused.
   void BeginDrain();
   // Waits until what is under way has been answered; false when the time is over first.

@@ -30,7 +30,7 @@ fs::path UserState() {
 jobs::JobOptions Settings(const ServeOptions& o, const Colocation& colocation) {
   jobs::JobOptions settings;
   std::error_code ec;
-  settings.state = o.state.empty() ? UserState() : fs::absolute(o.state, ec);
+  settings.state = StateFolder(o);
   if (!o.data_root.empty()) settings.data_root = fs::absolute(o.data_root, ec);
   settings.repositories.assign(o.model_repository.begin(), o.model_repository.end());
   settings.trainer = TrainerProgram(o);
@@ -71,6 +71,32 @@ Result<fs::path> MemoryGroups(const std::string& option) {
 }
 
 }  // namespace
+
+fs::path StateFolder(const ServeOptions& options) {
+  std::error_code ec;
+  return options.state.empty() ? UserState() : fs::absolute(options.state, ec);
+}
+
+std::optional<jobs::StateLock> KeepRuns(const ServeOptions& options, bool training, repository::RunArchive& runs) {
+  std::optional<jobs::StateLock> held;
+  if (!training) {
+    if (options.allow_training || options.state.empty()) return held;
+    auto lock = jobs::StateLock::Acquire(StateFolder(options));
+    if (!lock) {
+      LogWarning("what is learnt of runs is not kept", {{"reason", lock.error().message}});
+      return held;
+    }
+    held.emplace(*std::move(lock));
+  }
+  const Status opened = runs.Open(StateFolder(options) / "learnt-runs");
+  if (!opened) LogWarning(opened.error().message);
+  return held;
+}
+
+void SaveRunsNow(repository::RunArchive& runs) {
+  const Status saved = runs.Save();
+  if (!saved) LogWarning("what was learnt of runs is not kept", {{"reason", saved.error().message}});
+}
 
 fs::path TrainerProgram(const ServeOptions& options) {
   std::error_code ec;

@@ -1,6 +1,8 @@
 #include "server/repository/model_loader.h"
 
+#include <algorithm>
 #include <exception>
+#include <map>
 #include <new>
 #include <sstream>
 #include <utility>
@@ -15,8 +17,8 @@
 #include "server/repository/model_name.h"
 #include "server/repository/model_settings.h"
 #include "server/repository/reshaped_session.h"
+#include "server/repository/run_archive.h"
 #include "server/repository/version_policy.h"
-#include "server/repository/warmup.h"
 
 namespace tandem::repository {
 namespace {
@@ -67,6 +69,20 @@ void Locate(const ModelFolder& model, const std::filesystem::path& file, Session
   if (!from_folder.empty() && *from_folder.begin() != "..") return;
   request.file = real;
   request.allowed_root = real.parent_path();
+}
+
+// Of all that what a version's runs take depends on, but for the machine and the runtime.
+std::uint64_t FingerprintOf(const std::vector<FileStamp>& files, const SessionRequest& request,
+                            const BatchSettings& batching) {
+  std::string text = Format("batched {} device {} {} level {}\n", batching.max_batch_size > 0,
+                            static_cast<int>(request.device), request.gpu, request.graph_level.value_or(99));
+  for (const ProviderChoice& provider : request.providers) {
+    text += Format("provider {}\n", provider.name);
+    for (const auto& [name, value] : provider.options) text += Format("option {} {}\n", name, value);
+  }
+  for (const std::string& output : request.outputs) text += Format("output {}\n", output);
+  for (const FileStamp& file : files) text += Format("file {} {} {}\n", file.path, file.size, file.modified_ns);
+  return HashText(text);
 }
 
 // A servable whose last owner hands it to `graves` instead of destroying it. `keep` stays as long as it does.
@@ -150,13 +166,15 @@ Result<LoadedVersion> ModelLoader::LoadUnguarded(const LoadPlan& plan, std::int6
   NoteOrigin(factory_.Metadata(request), settings.config);
   TANDEM_ASSIGN(Servable::Labels labels, ReadLabels(folder, settings.config));
   session = ApplyReshape(settings.config, settings.signature, std::move(session));
-  TANDEM_TRY(WarmUp(plan, settings, *session, hurry));
+  TANDEM_ASSIGN(const WarmTimes times, WarmUp(plan, settings, *session, hurry));
+  const std::uint64_t fingerprint = FingerprintOf(source->files, request, settings.batching);
 
-  auto servable =
+  const std::shared_ptr<Servable> servable = MakeServable(
       std::make_unique<Servable>(folder.name, version, std::move(settings.signature), std::move(settings.batching),
-                                 settings.slo, std::move(session), std::move(labels));
-  return LoadedVersion{MakeServable(std::move(servable), graves_, plan.keep),
-                       std::make_shared<const ModelConfig>(std::move(settings.config)), std::move(source),
+                                 settings.slo, std::move(session), std::move(labels)),
+      graves_, plan.keep);
+  Teach(servable, fingerprint, times);
+  return LoadedVersion{servable, std::make_shared<const ModelConfig>(std::move(settings.config)), std::move(source),
                        std::move(graph)};
 }
 
@@ -172,31 +190,52 @@ Result<ModelSignature> ModelLoader::ReadSignature(const std::string& model, cons
   });
 }
 
-Status ModelLoader::WarmUp(const LoadPlan& plan, const ModelSettings& settings, InferenceSession& session,
-                           CancelToken& hurry) const {
+void ModelLoader::Teach(const std::shared_ptr<Servable>& servable, std::uint64_t fingerprint,
+                        const WarmTimes& times) const {
+  if (options_.runs != nullptr) options_.runs->Adopt(servable, fingerprint);
+  LatencyModel& latency = servable->latency();
+  // The shortest of each size: what interrupts a run is no part of it.
+  std::map<std::int64_t, std::chrono::nanoseconds> samples;
+  for (const WarmRun& run : times.samples) {
+    const auto size = samples.try_emplace(run.elements, run.took).first;
+    size->second = std::min(size->second, run.took);
+  }
+  for (const auto& [elements, took] : samples) {
+    // What requests have taught is worth more.
+    const auto known = latency.Predict(elements);
+    if (!known || known->guessed()) latency.Observe(elements, took, kBeforehand);
+  }
+  if (times.zeros.empty()) return;
+  const WarmRun& shortest = std::ranges::min(times.zeros, {}, &WarmRun::took);
+  latency.Suppose(shortest.elements, shortest.took);
+}
+
+Result<ModelLoader::WarmTimes> ModelLoader::WarmUp(const LoadPlan& plan, const ModelSettings& settings,
+                                                   InferenceSession& session, CancelToken& hurry) const {
+  WarmTimes times;
   TANDEM_ASSIGN(const std::vector<WarmupSample> samples, BuildWarmup(plan.folder, settings));
   CancelToken enough;
   const auto registration = hurry.OnCancel([&enough] { enough.Cancel(); });
-  if (hurry.cancelled()) return {};
+  if (hurry.cancelled()) return times;
   if (!samples.empty()) {
     const CancelAfter limit(enough, options_.warmup_limit);
     for (const WarmupSample& sample : samples) {
-      const Status warm = RunWarmup(session, settings.signature, sample, enough);
-      if (hurry.cancelled()) return {};
+      const Status warm = RunWarmup(session, settings, sample, *options_.clock, enough, times.samples);
+      if (hurry.cancelled()) return times;
       if (!warm && limit.expired()) {
         return Invalid("model_warmup '{}' takes longer than the {} that all samples together may take",
                        Quotable(sample.name), std::chrono::duration_cast<std::chrono::seconds>(options_.warmup_limit));
       }
       TANDEM_TRY(warm);
     }
-    return {};
+    return times;
   }
   // Zeros are our guess, not the user's word: a graph that dislikes them is still good.
   const auto zeros = options_.default_warmup ? DefaultWarmup(settings) : std::nullopt;
-  if (!zeros) return {};
+  if (!zeros) return times;
   const CancelAfter limit(enough, options_.default_warmup_limit);
-  const Status warm = RunWarmup(session, settings.signature, *zeros, enough);
-  if (warm || hurry.cancelled()) return {};
+  const Status warm = RunWarmup(session, settings, *zeros, *options_.clock, enough, times.zeros);
+  if (warm || hurry.cancelled()) return times;
   if (limit.expired()) {
     Log(LogLevel::kWarning, Format("model '{}' starts cold, its run over zeros takes longer than {}", plan.folder.name,
                                    options_.default_warmup_limit));
@@ -204,7 +243,7 @@ Status ModelLoader::WarmUp(const LoadPlan& plan, const ModelSettings& settings, 
     Log(LogLevel::kInfo,
         Format("model '{}' starts cold, its run over zeros did not work: {}", plan.folder.name, warm.error().message));
   }
-  return {};
+  return times;
 }
 
 void ModelLoader::Log(LogLevel level, const std::string& text) const {

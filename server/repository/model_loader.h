@@ -13,6 +13,7 @@
 #include "server/repository/layout.h"
 #include "server/repository/override_files.h"
 #include "server/repository/repository_options.h"
+#include "server/repository/warmup.h"
 #include "server/repository/worker.h"
 
 namespace inference {
@@ -74,8 +75,15 @@ class ModelLoader {
                                                std::shared_ptr<TemporaryFolder> keep) const;
   [[nodiscard]] Result<LoadedVersion> LoadUnguarded(const LoadPlan& plan, std::int64_t version,
                                                     const LoadedVersion* previous, CancelToken& hurry) const;
-  [[nodiscard]] Status WarmUp(const LoadPlan& plan, const struct ModelSettings& settings, InferenceSession& session,
-                              CancelToken& hurry) const;
+  // What runs of a warm-up took.
+  struct WarmTimes {
+    std::vector<WarmRun> samples;  // The user's word of what requests are like.
+    std::vector<WarmRun> zeros;
+  };
+  [[nodiscard]] Result<WarmTimes> WarmUp(const LoadPlan& plan, const ModelSettings& settings, InferenceSession& session,
+                                         CancelToken& hurry) const;
+  // What is known of the version's runs before the first request: from earlier ones, and from its warm-up.
+  void Teach(const std::shared_ptr<Servable>& servable, std::uint64_t fingerprint, const WarmTimes& times) const;
   void Log(LogLevel level, const std::string& text) const;
 
   const RepositoryOptions& options_;

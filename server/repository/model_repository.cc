@@ -7,6 +7,7 @@
 #include "api/wire/proto/model_config.pb.h"
 #include "server/repository/model_name.h"
 #include "server/repository/model_settings.h"
+#include "server/repository/run_archive.h"
 
 namespace tandem::repository {
 
@@ -182,6 +183,17 @@ std::vector<std::shared_ptr<Servable>> ModelRepository::Snapshot() const {
   }
   std::ranges::sort(servables, {}, [](const auto& s) { return std::pair(std::string_view(s->name()), s->version()); });
   return servables;
+}
+
+void ModelRepository::SaveRunsAsync() {
+  if (options_.runs == nullptr) return;
+  // Nobody waits for it: when the worker has stopped there is nothing to do.
+  static_cast<void>(worker_->Post([this] {
+    const Status saved = options_.runs->Save();
+    std::string failure = saved ? "" : "what was learnt of runs is not kept: " + saved.error().message;
+    if (!failure.empty() && failure != save_failure_) Log(LogLevel::kWarning, failure);
+    save_failure_ = std::move(failure);
+  }));
 }
 
 void ModelRepository::Publish() {

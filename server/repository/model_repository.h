@@ -119,7 +119,9 @@ class ModelRepository {
   // changed, or at once with `retry_failed`. An error when a repository cannot be read; then nothing changes. Failures
   // of models are in the index and the log.
   [[nodiscard]] Status Rescan(bool retry_failed = false);
-  // The same on the repository's worker, trying again what failed: for a person's word, like SIGHUP.
+  // Writes down what was learnt of runs, on the repository's worker. A failure is in the log, once.
+  void SaveRunsAsync();
+  // Rescan() on the repository's worker, trying again what failed: for a person's word, like SIGHUP.
   void RescanAsync(Done done);
 
  private:
@@ -184,6 +186,8 @@ class ModelRepository {
   CondVar poll_wake_;  // The repository is stopping.
   Entries entries_ GUARDED_BY(mu_);
   std::vector<StartupFailure> startup_failures_ GUARDED_BY(mu_);
+  // The worker's thread only.
+  std::string save_failure_;
   // Start() and the destructor only.
   std::thread poller_;
 };

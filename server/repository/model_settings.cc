@@ -65,6 +65,21 @@ Result<std::optional<std::chrono::microseconds>> ParseSlo(const ModelConfig& con
   return std::max(std::chrono::ceil<std::chrono::microseconds>(slo), std::chrono::microseconds(1));
 }
 
+Result<double> ParseWeight(const ModelConfig& config) {
+  constexpr double kLeast = 0.01;
+  constexpr double kMost = 100;
+  const auto found = config.parameters().find("weight");
+  if (found == config.parameters().end()) return 1;
+  const std::string& text = found->second.string_value();
+  double weight = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), weight);
+  // Written so that NaN is refused too.
+  if (error != std::errc() || end != text.data() + text.size() || !(weight >= kLeast && weight <= kMost)) {
+    return Invalid("config parameter weight is '{}'; it must be a number from {} to {}", Quotable(text), kLeast, kMost);
+  }
+  return weight;
+}
+
 void FillNames(std::string_view model_name, const ModelFile& file, ModelConfig& config) {
   const bool plan = file.format == ModelFormat::kTensorRtPlan;
   config.set_name(std::string(model_name));
@@ -111,6 +126,7 @@ Result<ModelSettings> CompleteSettings(std::string_view model_name, const ModelC
   DeriveBatching(graph, settings.config);
   TANDEM_TRY(MatchTensors(graph, settings.config, settings.signature));
   TANDEM_ASSIGN(settings.batching, ToBatchSettings(settings.config));
+  TANDEM_ASSIGN(settings.batching.weight, ParseWeight(settings.config));
   TANDEM_ASSIGN(settings.slo, ParseSlo(settings.config));
   FillNames(model_name, file, settings.config);
   return settings;

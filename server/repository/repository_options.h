@@ -7,9 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "api/base/clock.h"
 #include "server/repository/session_factory.h"
 
 namespace tandem::repository {
+
+class RunArchive;
 
 enum class ControlMode {
   kNone,      // Everything is loaded at the start; Rescan() picks up changes.
@@ -25,13 +28,16 @@ struct RepositoryOptions {
   std::vector<std::string> load_models;  // kExplicit only; "*" stands for all.
   std::chrono::milliseconds poll_interval{15'000};
   std::vector<ProviderChoice> default_providers;  // For models whose configuration names none.
-  bool default_warmup = true;                     // One run over zeros where the configuration has no model_warmup.
+  bool default_warmup = true;                     // Runs over zeros where the configuration has no model_warmup.
   // A version whose run over zeros takes longer is served cold; one whose model_warmup does fails to load.
   std::chrono::milliseconds default_warmup_limit{5'000};
   std::chrono::milliseconds warmup_limit{300'000};
   int loading_threads = 2;                 // At the start and in Rescan().
   std::filesystem::path temporary_folder;  // For files that come with a load call; empty: the system's.
   std::uint64_t max_override_bytes = std::uint64_t{2} << 30;
+  // What is known of runs from before; both borrowed, and outlive the repository. No archive: nothing is.
+  RunArchive* runs = nullptr;
+  const Clock* clock = &RealClock::Instance();
   // Called from any thread, several at once; must not call back into the repository. Unset: silence.
   std::function<void(LogLevel, const std::string&)> log;
 };

@@ -16,6 +16,10 @@ using WarmupInput = inference::ModelWarmup::Input;
 constexpr std::int64_t kMaxSampleBytes = std::int64_t{1} << 30;
 constexpr std::int64_t kMaxDefaultBytes = std::int64_t{1} << 28;
 constexpr std::uint32_t kMaxRuns = 10'000;
+// One to do what is lazy, the others to learn what a run takes, as far as that does not keep the model from being
+// ready.
+constexpr std::uint32_t kZeroRuns = 4;
+constexpr std::chrono::milliseconds kTimeForZeros{300};
 
 // Bytes of a tensor whose BYTES elements, if any, are empty; or of the lengths alone.
 Result<std::int64_t> PlainByteSize(DataType type, const Shape& shape) {
@@ -157,7 +161,7 @@ Result<std::vector<WarmupSample>> BuildWarmup(const ModelFolder& model, const Mo
 }
 
 std::optional<WarmupSample> DefaultWarmup(const ModelSettings& settings) {
-  WarmupSample sample{.name = "zeros"};
+  WarmupSample sample{.name = "zeros", .runs = kZeroRuns, .time_for_repeats = kTimeForZeros};
   std::int64_t total = 0;
   for (const TensorSpec& spec : settings.signature.inputs) {
     if (spec.optional) continue;
@@ -173,15 +177,21 @@ std::optional<WarmupSample> DefaultWarmup(const ModelSettings& settings) {
   return sample;
 }
 
-Status RunWarmup(InferenceSession& session, const ModelSignature& signature, const WarmupSample& sample,
-                 CancelToken& cancel) {
+Status RunWarmup(InferenceSession& session, const ModelSettings& settings, const WarmupSample& sample,
+                 const Clock& clock, CancelToken& cancel, std::vector<WarmRun>& warm) {
   std::vector<std::string> outputs;
-  for (const TensorSpec& spec : signature.outputs) outputs.push_back(spec.name);
+  for (const TensorSpec& spec : settings.signature.outputs) outputs.push_back(spec.name);
+  const bool batched = settings.batching.max_batch_size > 0 && !sample.inputs.empty();
+  const std::int64_t elements = batched ? sample.inputs.front().shape.front() : 1;
+  const MonotonicTime begun = clock.Now();
   for (std::uint32_t run = 0; run < sample.runs; ++run) {
+    const MonotonicTime start = clock.Now();
+    if (run > 0 && start - begun > sample.time_for_repeats) break;
     if (cancel.cancelled()) return Fail(ErrorCode::kCancelled, "model_warmup '{}' was ended", Quotable(sample.name));
     if (const auto result = session.Run(sample.inputs, outputs, cancel); !result) {
       return Fail(result.error().code, "model_warmup '{}' failed: {}", Quotable(sample.name), result.error().message);
     }
+    if (run > 0) warm.push_back({.elements = elements, .took = clock.Now() - start});
   }
   return {};
 }

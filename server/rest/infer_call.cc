@@ -226,14 +226,26 @@ void Infer(ServerCore& core, std::size_t max_body, const Call& call) {
            [c = &core, call, encoding = *encoding, max_body] { Decode(*c, call, encoding, max_body); });
 }
 
+// What cannot be answered in time need not be sent: it would be refused when all of it is here.
+std::optional<http::Response> RefuseUnreadInfer(ServerCore& core, const http::RequestHead& head,
+                                                const Variables& variables) {
+  const auto slo = HeaderSlo(head);
+  if (!slo || !ContentEncoding(head)) return std::nullopt;  // Answered as what it is, once it is here.
+  const auto refused = core.inference.RefuseUnread(variables[0], variables.size() > 1 ? variables[1] : "", *slo);
+  if (!refused) return std::nullopt;
+  return http::ErrorResponse(*refused);
+}
+
 }  // namespace
 
 void AddInferRoutes(ServerCore& core, std::size_t max_body, std::vector<Route>& routes) {
   const Handler infer = [c = &core, max_body](const Call& call) { Infer(*c, max_body, call); };
-  routes.insert(routes.end(), {
-                                  {Method::kPost, "/v2/models/{model}/infer", infer, max_body, true},
-                                  {Method::kPost, "/v2/models/{model}/versions/{version}/infer", infer, max_body, true},
-                              });
+  const RefuseUnread refuse = [c = &core](const http::RequestHead& head, const Variables& variables) {
+    return RefuseUnreadInfer(*c, head, variables);
+  };
+  for (const char* path : {"/v2/models/{model}/infer", "/v2/models/{model}/versions/{version}/infer"}) {
+    routes.push_back({Method::kPost, path, infer, max_body, true, refuse});
+  }
 }
 
 }  // namespace tandem::rest

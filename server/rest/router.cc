@@ -103,22 +103,31 @@ void Router::Dispatch(std::shared_ptr<http::Exchange> exchange) const {
   if (!route.unpacks && request.body.size() > 0 && IsPacked(request.head)) {
     return exchange->Respond(NotUnpacked(request.head));
   }
-  Call call{.exchange = std::move(exchange), .variables = {}};
-  for (std::size_t i = 0; i < path->size(); ++i) {
-    if (IsVariable(patterns_[*found][i])) call.variables.push_back(std::move((*path)[i]));
-  }
-  route.handler(std::move(call));
+  route.handler({.exchange = std::move(exchange), .variables = VariablesOf(*found, *path)});
 }
 
 std::optional<http::Response> Router::RefuseBody(const http::RequestHead& head) const {
   const auto size = http::ParseDecimal(head.Header("content-length"));
-  if (!size || *size <= kMaxControlBody) return std::nullopt;
-  const auto path = http::SplitPath(head.path());
-  if (!path) return http::ErrorResponse(path.error());
-  auto found = Find(head, *path);
-  if (!found) return std::move(found).error();
-  if (*size > routes_[*found].max_body) return TooLarge(*size, routes_[*found].max_body);
-  return std::nullopt;
+  if (!size || *size < kLargeUnread) return std::nullopt;
+  auto path = http::SplitPath(head.path());
+  auto found = path ? Find(head, *path) : std::unexpected(http::ErrorResponse(path.error()));
+  if (!found) {
+    // One that may be read is, so that the connection lives on.
+    if (*size <= kMaxControlBody) return std::nullopt;
+    return std::move(found).error();
+  }
+  const Route& route = routes_[*found];
+  if (*size > route.max_body) return TooLarge(*size, route.max_body);
+  if (!route.refuse) return std::nullopt;
+  return route.refuse(head, VariablesOf(*found, *path));
+}
+
+Variables Router::VariablesOf(std::size_t route, Path& path) const {
+  Variables variables;
+  for (std::size_t i = 0; i < path.size(); ++i) {
+    if (IsVariable(patterns_[route][i])) variables.push_back(std::move(path[i]));
+  }
+  return variables;
 }
 
 }  // namespace tandem::rest

@@ -1,5 +1,6 @@
 #include "colocation/dispatcher.h"
 
+#include <algorithm>
 #include <atomic>
 #include <future>
 #include <latch>
@@ -241,6 +242,35 @@ TEST_F(DispatcherTest, ARunWithoutMemoryFailsAloneAndTheNextIsAnswered) {
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().code, ErrorCode::kUnavailable);
   EXPECT_TRUE(Send(dispatcher, servable, 1).answer.get());
+}
+
+TEST_F(DispatcherTest, WhatHasNoDeadlineGetsItsShareBesideAFloodThatHas) {
+  for (const auto& [weight, turn] : {std::pair(1.0, 10U), std::pair(3.0, 7U)}) {
+    std::vector<char> order;
+    std::latch full(1);
+    const auto run = [&](char name) {
+      return [&, name](std::span<const Tensor> inputs, std::span<const std::string> outputs,
+                       CancelToken&) -> Result<std::vector<Tensor>> {
+        full.wait();
+        order.push_back(name);  // One worker.
+        clock_.Advance(100ms);
+        Tensor output = inputs[0];
+        output.name = outputs[0];
+        return std::vector<Tensor>{output};
+      };
+    };
+    const auto urgent = MakeServable("urgent", {.max_batch_size = 1}, run('u'));
+    const auto patient = MakeServable("patient", {.max_batch_size = 1, .weight = weight}, run('p'));
+    Dispatcher dispatcher(clock_, admission_, {});
+    std::vector<Sent> sent;
+    sent.push_back(Send(dispatcher, urgent, 0, 9, 1h));
+    while (dispatcher.queued() > 0) std::this_thread::yield();
+    sent.push_back(Send(dispatcher, patient, 0, 9));
+    for (int i = 0; i < 20; ++i) sent.push_back(Send(dispatcher, urgent, 0, 9, 1h));
+    full.count_down();
+    for (Sent& s : sent) ASSERT_TRUE(s.answer.get());
+    EXPECT_EQ(std::ranges::find(order, 'p') - order.begin(), turn) << "with weight " << weight;
+  }
 }
 
 TEST_F(DispatcherTest, ServesTheMostUrgentModelOnceTheDeadHaveGone) {

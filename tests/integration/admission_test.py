@@ -6,8 +6,8 @@ import tritonclient.grpc
 import tritonclient.utils
 
 import models
-from raw_http import Connection, HostileTest, slow_body
-from tandem_server import until
+from raw_http import Connection, HostileTest, request, slow_body
+from tandem_server import TandemTest, until
 
 
 def body(model, steps, **parameters):
@@ -19,7 +19,7 @@ class Admission(HostileTest):
     @classmethod
     def fill(cls, repository):
         super().fill(repository)
-        for name in ("slow", "over_rest", "over_grpc", "once", "compared"):
+        for name in ("slow", "over_rest", "over_grpc", "once", "compared", "filler", "unread"):
             models.place(repository, name, models.slow())
 
     def learn(self, model, steps=20_000, runs=3):
@@ -72,6 +72,56 @@ class Admission(HostileTest):
         self.assertIn("UNAVAILABLE", said.exception.status())
         holder.close()
 
+    def test_a_large_body_that_would_come_in_vain_is_not_asked_for(self):
+        for _ in range(40):
+            self.assertEqual(self.send(body("unread", 10)).status, 200, "none of them names a priority")
+        took = self.learn("filler")
+        path = "/v2/models/unread/infer"
+        rejected = 'tandem_slo_rejected_total{model="unread"}'
+        before = self.server.metric(rejected), self.server.statistics("unread")["inference_stats"]["fail"]["count"]
+        holder = self.hold()
+        fillers = [self.connect().send(body("filler", 20_000, priority=1)) for _ in range(10)]
+        until(lambda: self.server.metric("tandem_queue_depth") == 10, "what is of a more urgent level waits")
+
+        def head(*headers, length=64 << 20):
+            lines = [("Content-Length", length), *headers]
+            return request(path=path, headers=lines, length=False)
+
+        def refused(*headers):
+            """One a second is let come, to see what it says: its body is waited for. The next is not."""
+            while True:
+                client = Connection(self.server.http_port, timeout=0.3)
+                self.addCleanup(client.close)
+                try:
+                    answer = client.send(head(impossible, *headers)).answer()
+                except TimeoutError:
+                    continue
+                if answer.status != 100:
+                    return client, answer
+
+        # None of the body is sent: without an answer to the head alone, these would wait for ever.
+        impossible = ("X-SLO-Ms", took * 3)
+        for expect in ([], [("Expect", "100-continue")], [("Expect", "100-continue")]):
+            client, answer = refused(*expect)
+            self.assertRefused(answer, "model 'unread': the deadline cannot be met", status=503)
+            self.assertEqual(answer.headers["Connection"], "close")
+            self.assertTrue(client.ended())
+        self.assertGreaterEqual(self.server.metric(rejected), before[0] + 3)
+        self.assertEqual(self.server.statistics("unread")["inference_stats"]["fail"]["count"] - before[1],
+                         self.server.metric(rejected) - before[0])
+
+        # Without a deadline, or with one that can be met, the body is wanted.
+        for headers in ([], [("X-SLO-Ms", 3_600_000)]):
+            self.assertEqual(self.connect().send(head(*headers, ("Expect", "100-continue"))).answer().status, 100)
+        # A small body is read, and the connection lives on.
+        client = self.connect()
+        for _ in range(2):
+            self.assertRefused(client.send(body("unread", 10, slo_ms=took * 3)).answer(), "cannot be met", status=503)
+        for filler in fillers:
+            filler.close()
+        until(lambda: self.server.metric("tandem_queue_depth") == 0, "nobody waits for them")
+        holder.close()
+
     def test_a_model_that_was_slow_once_is_tried_again(self):
         took = self.learn("once")
         time.sleep(1.2)  # What is known is old then.
@@ -83,10 +133,57 @@ class Admission(HostileTest):
 
     def test_predictions_are_compared_with_runs(self):
         count = 'tandem_run_prediction_ratio_count{model="compared"}'
-        self.learn("compared", 10, 1)
         self.assertEqual(self.server.metric(count), 0)
         self.learn("compared", 10, 4)
-        self.assertEqual(self.server.metric(count), 4)
+        self.assertEqual(self.server.metric(count), 4, "the first run, too: the warm-up has said what to expect")
+
+
+class Restart(TandemTest):
+    def send(self, server, data):
+        with Connection(server.http_port) as connection:
+            return connection.send(data).answer()
+
+    def test_what_was_learnt_is_known_after_a_restart(self):
+        repository, state = self.folder / "models", self.folder / "state"
+        models.place(repository, "slow", models.slow())
+        server = self.start(repository, "--state", state)
+        took = []
+        for _ in range(4):
+            begun = time.monotonic()
+            self.assertEqual(self.send(server, slow_body(20_000)).status, 200)
+            took.append(1000 * (time.monotonic() - begun))
+        impossible = slow_body(10, slo_ms=min(took) * 0.3)
+        self.assertEqual(server.stop(), 0)
+
+        server = self.start(repository, "--state", state)
+        answer = self.send(server, impossible)
+        self.assertEqual(answer.status, 503, answer)
+        self.assertIn("the deadline cannot be met", answer.error)
+        self.assertEqual(self.send(server, slow_body(10)).status, 200, "without a deadline nothing is refused")
+        self.assertEqual(server.stop(), 0)
+
+        file = state / "learnt-runs"
+        file.write_bytes(b"\0garbage\n" * 1000)
+        server = self.start(repository, "--state", state)
+        self.assertEqual(self.send(server, impossible).status, 200, "nothing is known")
+        self.assertEqual(server.stop(), 0)
+        warnings = [line for line in server.log().splitlines() if str(file) in line]
+        self.assertEqual(len(warnings), 1, warnings)
+        self.assertIn("ignored", warnings[0])
+        self.assertTrue(file.read_text().startswith("tandem learnt runs"), "it was written anew")
+
+    def test_a_server_without_training_keeps_it_too_and_two_do_not_share_one_file(self):
+        repository, state = self.folder / "models", self.folder / "state"
+        models.place(repository, "slow", models.slow())
+        flags = ("--state", state, "--allow-training", "false")
+        first, second = self.start(repository, *flags), self.start(repository, *flags)
+        for server in (second, first):
+            self.assertEqual(self.send(server, slow_body(10)).status, 200)
+        self.assertEqual(second.stop(), 0)
+        self.assertIn("in use by process", second.log())
+        self.assertFalse((state / "learnt-runs").exists())
+        self.assertEqual(first.stop(), 0)
+        self.assertTrue((state / "learnt-runs").exists())
 
 
 class Queue(HostileTest):

@@ -93,6 +93,57 @@ TEST_F(LatencyModelTest, AfterAPauseAFewRunsAreEnough) {
   EXPECT_GT(Typical(1), 17ms);
 }
 
+TEST_F(LatencyModelTest, WhatIsKnownFromBeforehandIsNotOldUntilSomebodyWasRefusedForIt) {
+  model_.Recall({.elements = 1, .typical = 10ms, .spread = 2});
+  Observe(4, 40ms);
+  clock_.Advance(1h);
+  EXPECT_EQ(model_.Predict(1)->learnt, kBeforehand);
+  EXPECT_EQ(Typical(1), 10ms);
+  EXPECT_EQ(High(1), 20ms);
+  const MonotonicTime learnt = model_.Predict(4)->learnt;
+  model_.NoteRefusal(clock_.Now());
+  EXPECT_EQ(model_.Predict(1)->learnt, clock_.Now());
+  EXPECT_EQ(model_.Predict(4)->learnt, learnt) << "what a run has taught is as old as that";
+}
+
+TEST_F(LatencyModelTest, AMachineThatHasChangedIsLearntInAFewRuns) {
+  model_.Recall({.elements = 1, .typical = 100ms, .spread = 1.5});
+  Observe(1, 10ms, 10);
+  EXPECT_LT(Typical(1), 15ms);
+  EXPECT_LT(High(1), 25ms);
+}
+
+TEST_F(LatencyModelTest, TheFirstRealRunReplacesWhatWasOnlySupposed) {
+  model_.Suppose(1, 1ms);
+  EXPECT_EQ(Typical(1), 1ms);
+  EXPECT_FALSE(model_.Predict(1)->guessed());
+  EXPECT_TRUE(model_.Learnt().empty()) << "nothing to tell the next process";
+  Observe(1, 50ms);
+  EXPECT_EQ(Typical(1), 50ms);
+  model_.Suppose(1, 1ms);
+  EXPECT_EQ(Typical(1), 50ms);
+}
+
+TEST_F(LatencyModelTest, SamplesOfAWarmUpWeighNoMoreThanAFewRuns) {
+  for (int i = 0; i < 1000; ++i) model_.Observe(1, 10ms, kBeforehand);
+  EXPECT_EQ(Typical(1), 10ms);
+  Observe(1, 20ms, 6);
+  EXPECT_GT(Typical(1), 17ms);
+}
+
+TEST_F(LatencyModelTest, AnotherModelRecallsWhatThisOneLearnt) {
+  Observe(1, 10ms, 50);
+  Observe(3, 25ms, 50);
+  Observe(1000, 5s, 50);
+  LatencyModel next;
+  for (const LearntRun& run : model_.Learnt()) next.Recall(run);
+  EXPECT_EQ(next.Learnt(), model_.Learnt());
+  for (const std::int64_t size : {1, 2, 3, 500, 1000}) {
+    EXPECT_EQ(next.Predict(size)->typical, Typical(size)) << size;
+    EXPECT_EQ(next.Predict(size)->high, High(size)) << size;
+  }
+}
+
 TEST_F(LatencyModelTest, TellsQuantilesOfRunsThatVary) {
   std::mt19937_64 random(1);
   std::normal_distribution<double> normal(std::log(10e6), 0.25);

@@ -1,6 +1,8 @@
 #include "server/infer/inference_service.h"
 
+#include <atomic>
 #include <future>
+#include <latch>
 #include <new>
 #include <thread>
 
@@ -85,6 +87,141 @@ TEST_F(InferenceServiceTest, AnswersAndCounts) {
   // It is under way until its answer has been handed over, which the worker does before it lets go.
   for (int i = 0; i < 1000 && service_.in_flight() > 0; ++i) std::this_thread::sleep_for(10ms);
   EXPECT_EQ(service_.in_flight(), 0);
+}
+
+class UnreadTest : public InferenceServiceTest {
+ protected:
+  void Learn(std::chrono::nanoseconds took) {
+    for (int i = 0; i < 30; ++i) servable_->latency().Observe(1, took, clock_.Now());
+  }
+  InferenceService& Serve(std::optional<std::chrono::microseconds> default_slo = {}) {
+    return by_deadline_.emplace(
+        InferenceService::Parts{clock_, dispatcher_by_deadline_, regions_, metrics_},
+        [this](std::string_view model, std::string_view) -> Result<std::shared_ptr<Servable>> {
+          if (model != "m") return Fail(ErrorCode::kNotFound, "no model '{}'", model);
+          return servable_;
+        },
+        default_slo);
+  }
+
+  // Which are no requests, but have been read.
+  void ReadPlainBodies(InferenceService& service) {
+    for (int i = 0; i < 40; ++i) {
+      InferRequest request = Request();
+      request.inputs.clear();
+      service.Infer(std::move(request), [](const Result<InferResponse>&) {});
+    }
+  }
+
+  DeadlineAdmission by_deadline_admission_;
+  std::optional<InferenceService> by_deadline_;
+  // Goes first: its last answers go through the service.
+  Dispatcher dispatcher_by_deadline_{clock_, by_deadline_admission_, {.max_queued = 4}};
+};
+
+TEST_F(UnreadTest, WhatCannotBeInTimeIsRefusedByItsHeadAndCounted) {
+  Learn(300ms);
+  InferenceService& service = Serve();
+  const auto refused = service.RefuseUnread("m", "", 100ms);
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->code, ErrorCode::kUnavailable);
+  EXPECT_THAT(refused->message, HasSubstr("the deadline cannot be met"));
+  EXPECT_EQ(Slo(), "met=0 missed=0 rejected=1 ");
+  EXPECT_EQ(servable_->statistics().Totals().failures[static_cast<std::size_t>(FailureReason::kRejected)], 1u);
+  EXPECT_FALSE(service.RefuseUnread("m", "", 1s)) << "it may be in time";
+  EXPECT_FALSE(service.RefuseUnread("m", "", std::nullopt)) << "it has no deadline";
+  EXPECT_FALSE(service.RefuseUnread("other", "", 100ms)) << "answered as what it is when it is here";
+  EXPECT_EQ(Slo(), "met=0 missed=0 rejected=1 ");
+}
+
+TEST_F(UnreadTest, WithoutAWordOfItsOwnTheDefaultDeadlineCountsOnceItIsKnownToSayNone) {
+  Learn(300ms);
+  InferenceService& service = Serve(100ms);
+  EXPECT_FALSE(service.RefuseUnread("m", "", std::nullopt)) << "its body may name another";
+  ReadPlainBodies(service);
+  EXPECT_FALSE(service.RefuseUnread("m", "", std::nullopt)) << "one is read, to see";
+  EXPECT_TRUE(service.RefuseUnread("m", "", std::nullopt));
+  EXPECT_TRUE(service.RefuseUnread("m", "", std::nullopt));
+  clock_.Advance(1s);
+  Learn(300ms);
+  EXPECT_FALSE(service.RefuseUnread("m", "", std::nullopt)) << "one a second";
+  EXPECT_TRUE(service.RefuseUnread("m", "", std::nullopt));
+  // Once a body has named a deadline the next may do so, too.
+  InferRequest named = Request(10s);
+  named.inputs.clear();
+  service.Infer(std::move(named), [](const Result<InferResponse>&) {});
+  ReadPlainBodies(service);
+  EXPECT_FALSE(service.RefuseUnread("m", "", std::nullopt));
+  EXPECT_TRUE(service.RefuseUnread("m", "", 100ms)) << "no body makes it later than that";
+}
+
+TEST_F(UnreadTest, APriorityThatItsBodyMayNameIsNotHeldAgainstIt) {
+  Learn(100s);
+  std::promise<void> running;
+  std::promise<void> go_on;
+  run_ = [&, first = true](std::span<const Tensor> inputs, std::span<const std::string> outputs,
+                           CancelToken&) mutable -> Result<std::vector<Tensor>> {
+    if (std::exchange(first, false)) {
+      running.set_value();
+      go_on.get_future().wait();
+    }
+    Tensor output = inputs[0];
+    output.name = outputs[0];
+    return std::vector<Tensor>{output};
+  };
+  InferenceService& service = Serve();
+  std::latch left(5);
+  const auto send = [&](std::uint64_t priority) {
+    InferRequest request = Request();
+    request.priority = priority;
+    request.deadline = clock_.Now() + 480s;
+    service.Infer(std::move(request), [&](const Result<InferResponse>&) { left.count_down(); });
+  };
+  send(0);
+  running.get_future().wait();
+  for (int i = 0; i < 3; ++i) send(0);
+  // 100 s of what runs and 300 s of what waits stand before it, and its own run, unless it is more urgent.
+  EXPECT_FALSE(service.RefuseUnread("m", "", 490s)) << "it may go before the others";
+  EXPECT_TRUE(service.RefuseUnread("m", "", 90s)) << "but not before what runs";
+  ReadPlainBodies(service);
+  EXPECT_FALSE(service.RefuseUnread("m", "", 490s)) << "one is read, to see";
+  EXPECT_TRUE(service.RefuseUnread("m", "", 490s));
+  send(1);
+  EXPECT_FALSE(service.RefuseUnread("m", "", 490s)) << "another may be so urgent, too";
+  go_on.set_value();
+  left.wait();
+}
+
+TEST_F(UnreadTest, AQueueThatIsFullNowIsNoReason) {
+  Learn(10ms);
+  std::promise<void> running;
+  std::promise<void> go_on;
+  run_ = [&, first = true](std::span<const Tensor> inputs, std::span<const std::string> outputs,
+                           CancelToken&) mutable -> Result<std::vector<Tensor>> {
+    if (std::exchange(first, false)) {
+      running.set_value();
+      go_on.get_future().wait();
+    }
+    Tensor output = inputs[0];
+    output.name = outputs[0];
+    return std::vector<Tensor>{output};
+  };
+  InferenceService& service = Serve();
+  std::latch left(6);
+  std::atomic<int> refused = 0;
+  const auto send = [&] {
+    service.Infer(Request(), [&](const Result<InferResponse>& response) {
+      if (!response) ++refused;
+      left.count_down();
+    });
+  };
+  send();
+  running.get_future().wait();
+  for (int i = 0; i < 5; ++i) send();
+  EXPECT_EQ(refused, 1) << "four may wait";
+  EXPECT_FALSE(service.RefuseUnread("m", "", 10s));
+  go_on.set_value();
+  left.wait();
 }
 
 TEST_F(InferenceServiceTest, ALateAnswerAndAFailedRunAreMissed) {

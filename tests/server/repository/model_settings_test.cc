@@ -122,7 +122,7 @@ TEST(ModelSettings, AFullConfigurationIsTakenAtItsWord) {
                             default_priority_level: 2
                             default_queue_policy { default_timeout_microseconds: 9000 allow_timeout_override: true
                                                    max_queue_size: 7 } }
-         parameters { key: "slo_ms" value { string_value: "12.5" } })",
+         parameters [{ key: "slo_ms" value { string_value: "12.5" } }, { key: "weight" value { string_value: "2.5" } }])",
       Batched());
   ASSERT_TRUE(settings) << settings.error().message;
   const BatchSettings& batching = settings->batching;
@@ -133,6 +133,7 @@ TEST(ModelSettings, AFullConfigurationIsTakenAtItsWord) {
   EXPECT_EQ(batching.priority_levels, 3U);
   EXPECT_EQ(batching.default_priority, 2U);
   EXPECT_EQ(batching.max_queue_size, 7U);
+  EXPECT_EQ(batching.weight, 2.5);
   EXPECT_EQ(batching.default_timeout, microseconds(9000));
   EXPECT_EQ(settings->slo, microseconds(12500));
 }
@@ -232,6 +233,11 @@ TEST(ModelSettings, NumbersOutOfRangeAreErrorsNamingTheField) {
         ErrorOf(std::string(R"(parameters { key: "slo_ms" value { string_value: ")") + slo + "\" } }", Batched()),
         HasSubstr("slo_ms"))
         << slo;
+  }
+  for (const char* weight : {"", "abc", "0", "-1", "nan", "inf", "0.009", "101", "1x"}) {
+    EXPECT_THAT(
+        ErrorOf(std::string(R"(parameters { key: "weight" value { string_value: ")") + weight + "\" } }", Batched()),
+        HasSubstr(std::string("weight is '") + weight + "'; it must be a number from 0.01 to 100"));
   }
 }
 

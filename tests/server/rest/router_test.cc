@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "server/http/request_parser.h"
 #include "tests/server/http/server_fixture.h"
 
 namespace tandem::rest {
@@ -105,6 +106,31 @@ TEST_F(RouterTest, ABodyThatTheCallDoesNotTakeIsRefused) {
   EXPECT_THAT(answer.body, AllOf(HasSubstr("1048577"), HasSubstr("1048576")));
   EXPECT_EQ(Ask(http::Post("/v2/logging", large.substr(1))).status, 200);
   EXPECT_EQ(Ask(http::Post("/v2/models/a/infer", large)).status, 200);
+}
+
+TEST_F(RouterTest, ALargeBodyMayBeRefusedByItsHead) {
+  const Router router({{Method::kPost, "/v2/models/{model}/infer", [](const Call&) {}, 2 * kMaxControlBody, true,
+                        [](const http::RequestHead& head, const Variables& variables) -> std::optional<http::Response> {
+                          if (!head.HasHeader("x-slo-ms")) return std::nullopt;
+                          return http::ErrorResponse(503, "not today, " + variables.at(0));
+                        }}});
+  const auto refusal = [&](const std::string& path, std::size_t size, const std::string& headers) {
+    http::Limits limits;
+    http::RequestParser parser(limits, nullptr);
+    std::size_t used = 0;
+    const std::string head =
+        "POST " + path + " HTTP/1.1\r\nHost: x\r\n" + headers + "Content-Length: " + std::to_string(size) + "\r\n\r\n";
+    EXPECT_EQ(parser.Feed(head, used), http::RequestParser::Event::kHead);
+    const auto refused = router.RefuseBody(parser.head());
+    return refused ? std::to_string(refused->status) + refused->body : "none";
+  };
+  EXPECT_THAT(refusal("/v2/models/a%20b/infer", kLargeUnread, "X-SLO-Ms: 1\r\n"),
+              AllOf(HasSubstr("503"), HasSubstr("not today, a b")));
+  EXPECT_EQ(refusal("/v2/models/a/infer", kLargeUnread, ""), "none");
+  EXPECT_EQ(refusal("/v2/models/a/infer", kLargeUnread - 1, "X-SLO-Ms: 1\r\n"), "none") << "it is as good as here";
+  EXPECT_EQ(refusal("/v2/models/a", kLargeUnread, "X-SLO-Ms: 1\r\n"), "none") << "answered when it is here";
+  EXPECT_THAT(refusal("/v2/models/a", kMaxControlBody + 1, ""), HasSubstr("404"));
+  EXPECT_THAT(refusal("/v2/models/a/infer", 2 * kMaxControlBody + 1, ""), HasSubstr("413"));
 }
 
 TEST_F(RouterTest, HeadIsAnsweredWhereGetIs) {
