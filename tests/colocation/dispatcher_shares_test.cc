@@ -218,6 +218,7 @@ class Listening final : public AdmissionPolicy {
     run = snapshot.run ? snapshot.run->typical : nanoseconds(0);
     return {};
   }
+  RunWeight WeightOf(const AdmissionSnapshot&) const override { return RunWeight::kIgnored; }
   bool IsHopeless(MonotonicTime, MonotonicTime, const std::optional<RunPrediction>&) const override { return false; }
 
   // The test's thread only.
