@@ -183,7 +183,7 @@ TEST(QuotaPacing, GivesTrainingAllOfTheQuotaWhenNobodyAsks) {
 // Over many loads: a request may now and then find less than it needs, but not often; and what they leave is used, as
 // far as training can.
 TEST(QuotaPacing, HardlyEverMakesARequestWaitThatWouldNotWaitAlone) {
-  constexpr int kSeeds = 8;
+  constexpr int kSeeds = 3;
   for (const int run_threads : {1, 2}) {
     for (const double rate : {10.0, 20.0, 30.0, 50.0}) {
       for (const double busy : {0.8, 1.0}) {
