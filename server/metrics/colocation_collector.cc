@@ -1,9 +1,8 @@
 #include "server/metrics/colocation_collector.h"
 
-#include <limits>
 #include <utility>
 
-#include "api/base/duration.h"
+#include "server/metrics/histogram_family.h"
 
 namespace tandem {
 namespace {
@@ -13,22 +12,9 @@ using prometheus::MetricFamily;
 using prometheus::MetricType;
 
 MetricFamily DecisionFamily(const DecisionTimes& times) {
-  MetricFamily family{"tandem_decision_seconds",
-                      "Time that a decision about training took, from the first look to the last signal",
-                      MetricType::Histogram,
-                      {}};
-  ClientMetric metric;
-  std::uint64_t below = 0;
-  for (std::size_t i = 0; i < times.counts.size(); ++i) {
-    below += times.counts[i];
-    const bool last = i == DecisionTimes::kBounds.size();
-    const double bound = last ? std::numeric_limits<double>::infinity() : Seconds(DecisionTimes::kBounds[i]);
-    metric.histogram.bucket.push_back({.cumulative_count = below, .upper_bound = bound});
-  }
-  metric.histogram.sample_count = below;
-  metric.histogram.sample_sum = Seconds(times.sum);
-  family.metric.push_back(std::move(metric));
-  return family;
+  return HistogramFamily(
+      "tandem_decision_seconds", "Time that a decision about training took, from the first look to the last signal",
+      times.counts, [](std::size_t bucket) { return DecisionTimes::kBounds[bucket]; }, times.sum);
 }
 
 }  // namespace

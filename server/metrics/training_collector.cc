@@ -1,12 +1,11 @@
 #include "server/metrics/training_collector.h"
 
 #include <chrono>
-#include <limits>
 #include <map>
 #include <string>
 #include <utility>
 
-#include "api/base/duration.h"
+#include "server/metrics/histogram_family.h"
 
 namespace tandem {
 namespace {
@@ -64,22 +63,9 @@ MetricFamily Held(const std::vector<JobTotals>& jobs) {
 }
 
 MetricFamily Acknowledgements(const AcknowledgementTimes& times) {
-  MetricFamily family{"tandem_gate_acknowledgement_seconds",
-                      "Time until a trainer saw, at its next operator, that it may go on or not",
-                      MetricType::Histogram,
-                      {}};
-  ClientMetric metric;
-  std::uint64_t below = 0;
-  for (std::size_t i = 0; i < times.counts.size(); ++i) {
-    below += times.counts[i];
-    const bool last = i + 1 == times.counts.size();
-    const double bound = last ? std::numeric_limits<double>::infinity() : Seconds(AcknowledgementTimes::Bound(i));
-    metric.histogram.bucket.push_back({.cumulative_count = below, .upper_bound = bound});
-  }
-  metric.histogram.sample_count = below;
-  metric.histogram.sample_sum = Seconds(times.sum);
-  family.metric.push_back(std::move(metric));
-  return family;
+  return HistogramFamily("tandem_gate_acknowledgement_seconds",
+                         "Time until a trainer saw, at its next operator, that it may go on or not", times.counts,
+                         AcknowledgementTimes::Bound, times.sum);
 }
 
 MetricFamily Classified(const std::map<OpClass, std::int64_t>& classified) {

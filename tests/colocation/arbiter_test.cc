@@ -1,79 +1,20 @@
 #include "colocation/arbiter.h"
 
-#include <csignal>
-#include <fstream>
-#include <functional>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "api/base/format.h"
 #include "colocation/policies/tandem.h"
+#include "tests/fakes/eventually.h"
+#include "tests/fakes/stoppable_child.h"
 
 namespace tandem {
 namespace {
 
 using namespace std::chrono_literals;
-
-// A process that does nothing but be there.
-class Child {
- public:
-  Child() : pid_(::fork()) {
-    if (pid_ == 0) {
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      while (true) ::pause();
-    }
-    pidfd_ = static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0));
-  }
-  ~Child() {
-    End();
-    ::close(pidfd_);
-  }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-
-  [[nodiscard]] int pidfd() const { return pidfd_; }
-  void End() {
-    if (std::exchange(ended_, true)) return;
-    ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
-  }
-  [[nodiscard]] bool Stopped() const {
-    std::ifstream in(Format("/proc/{}/stat", pid_));
-    std::string text;
-    std::getline(in, text);
-    const auto name = text.rfind(')');
-    return name != std::string::npos && text.size() > name + 2 && text[name + 2] == 'T';
-  }
-  [[nodiscard]] bool Becomes(bool stopped) const {
-    for (int i = 0; i < 10'000; ++i) {
-      if (Stopped() == stopped) return true;
-      std::this_thread::sleep_for(1ms);
-    }
-    return false;
-  }
-
- private:
-  const pid_t pid_;
-  int pidfd_ = -1;
-  bool ended_ = false;
-};
-
-// Until it is so, or for so long that it never will be.
-bool Eventually(const std::function<bool()>& condition) {
-  for (int i = 0; i < 30'000; ++i) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(1ms);
-  }
-  return false;
-}
 
 class ArbiterTest : public testing::Test {
  protected:
@@ -82,8 +23,8 @@ class ArbiterTest : public testing::Test {
 };
 
 TEST_F(ArbiterTest, StopsTrainersWhileThePolicySaysSo) {
-  const Child one;
-  const Child two;
+  const StoppableChild one;
+  const StoppableChild two;
   const auto lease = arbiter_.Admit({.pidfd = one.pidfd()});
   arbiter_.RequestBegan();
   EXPECT_TRUE(one.Becomes(true));
@@ -101,7 +42,7 @@ TEST_F(ArbiterTest, StopsTrainersWhileThePolicySaysSo) {
 }
 
 TEST_F(ArbiterTest, LetsATrainerOnWhoseLeaseEnds) {
-  const Child child;
+  const StoppableChild child;
   auto lease = arbiter_.Admit({.pidfd = child.pidfd()});
   arbiter_.RequestBegan();
   ASSERT_TRUE(child.Becomes(true));
@@ -111,7 +52,7 @@ TEST_F(ArbiterTest, LetsATrainerOnWhoseLeaseEnds) {
 }
 
 TEST_F(ArbiterTest, LetsATrainerOnThatWaitsByItself) {
-  const Child child;
+  const StoppableChild child;
   const auto lease = arbiter_.Admit({.pidfd = child.pidfd()});
   arbiter_.RequestBegan();
   ASSERT_TRUE(child.Becomes(true));
@@ -123,8 +64,8 @@ TEST_F(ArbiterTest, LetsATrainerOnThatWaitsByItself) {
 }
 
 TEST_F(ArbiterTest, OutlivesATrainerThatIsKilledInAHold) {
-  Child child;
-  const Child other;
+  StoppableChild child;
+  const StoppableChild other;
   const auto lease = arbiter_.Admit({.pidfd = child.pidfd()});
   const auto second = arbiter_.Admit({.pidfd = other.pidfd()});
   arbiter_.RequestBegan();
@@ -141,7 +82,7 @@ TEST_F(ArbiterTest, OutlivesATrainerThatIsKilledInAHold) {
 TEST(Arbiter, ThatHeedsNothingStopsNobody) {
   const auto policy = MakeColocationPolicy("idle").value();
   Arbiter arbiter(RealClock::Instance(), *policy, {}, {});
-  const Child child;
+  const StoppableChild child;
   const auto lease = arbiter.Admit({.pidfd = child.pidfd()});
   arbiter.RequestBegan();
   EXPECT_FALSE(lease->held());
@@ -179,7 +120,7 @@ TEST(Arbiter, PacesTrainersByALimit) {
   CpuLimitMeters limits;
   limits.meters.push_back(std::make_unique<GridMeter>());
   Arbiter arbiter(RealClock::Instance(), policy, std::move(limits), {.cores = 2, .all_cores = 2, .serving_threads = 2});
-  const Child child;
+  const StoppableChild child;
   const auto lease = arbiter.Admit({.pidfd = child.pidfd()});
   const auto knows = [&] { return arbiter.State().decisions.count() > 0 && !arbiter.State().quotas[0].learning; };
   for (int i = 0; i < 10'000 && !knows(); ++i) std::this_thread::sleep_for(1ms);
@@ -207,7 +148,7 @@ class OpGateArbiterTest : public testing::Test {
 };
 
 TEST_F(OpGateArbiterTest, HoldsHeavyOperatorsAtTheirGateAndNoOthers) {
-  const Child child;
+  const StoppableChild child;
   gate_.Announce(std::vector<OpInfo>(2));
   const auto lease = arbiter_.Admit({.pidfd = child.pidfd(), .board = board_.get()});
   lease->SetGated({1});
@@ -224,8 +165,8 @@ TEST_F(OpGateArbiterTest, HoldsHeavyOperatorsAtTheirGateAndNoOthers) {
 }
 
 TEST_F(OpGateArbiterTest, APausedTrainerWaitsWhateverIsDecidedForOthers) {
-  const Child child;
-  const Child other_child;
+  const StoppableChild child;
+  const StoppableChild other_child;
   const auto other_board = TrainerBoard::Create().value();
   gate_.Announce(std::vector<OpInfo>(1));
   const auto lease = arbiter_.Admit({.pidfd = child.pidfd(), .board = board_.get()});
@@ -243,7 +184,7 @@ TEST_F(OpGateArbiterTest, APausedTrainerWaitsWhateverIsDecidedForOthers) {
 }
 
 TEST_F(OpGateArbiterTest, ALeaseThatEndsLetsItsTrainerOn) {
-  const Child child;
+  const StoppableChild child;
   gate_.Announce(std::vector<OpInfo>(1));
   auto lease = arbiter_.Admit({.pidfd = child.pidfd(), .board = board_.get()});
   lease->SetPaused(true);
@@ -257,7 +198,7 @@ TEST(Arbiter, HearsOfRequestsOnlyWhileSomeOperatorIsKnownToSlowThem) {
   const auto policy = MakeColocationPolicy("tandem").value();
   Arbiter arbiter(RealClock::Instance(), *policy, {}, {});
   const auto board = TrainerBoard::Create().value();
-  const Child child;
+  const StoppableChild child;
   const auto lease = arbiter.Admit({.pidfd = child.pidfd(), .board = board.get()});
   arbiter.RequestBegan();
   lease->SetGated({0});

@@ -5,7 +5,6 @@
 #include <array>
 #include <chrono>
 #include <csignal>
-#include <functional>
 #include <random>
 #include <thread>
 
@@ -15,20 +14,12 @@
 #include <unistd.h>
 
 #include "colocation/board_page.h"
+#include "tests/fakes/eventually.h"
 
 namespace tandem {
 namespace {
 
 using namespace std::chrono_literals;
-
-// Until it is so, or for so long that it never will be.
-bool Eventually(const std::function<bool()>& condition) {
-  for (int i = 0; i < 6000; ++i) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(5ms);
-  }
-  return false;
-}
 
 class TrainerBoardTest : public testing::Test {
  protected:

@@ -2,46 +2,18 @@
 
 #include "colocation/training_notes.h"
 
-#include <csignal>
 #include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "colocation/arbiter.h"
+#include "tests/fakes/stoppable_child.h"
 
 namespace tandem {
 namespace {
 
 using namespace std::chrono_literals;
-
-// A process to be stopped.
-class Child {
- public:
-  Child() : pid_(::fork()) {
-    if (pid_ == 0) {
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      while (true) ::pause();
-    }
-    pidfd_ = static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0));
-  }
-  ~Child() {
-    ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
-    ::close(pidfd_);
-  }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-  [[nodiscard]] int pidfd() const { return pidfd_; }
-
- private:
-  const pid_t pid_;
-  int pidfd_ = -1;
-};
 
 template <typename Event>
 std::vector<Event> All(const FlightRecorder& recorder) {
@@ -56,7 +28,7 @@ TEST(TrainingNotes, OfAnArbiterTellWhomItHeldAndWhy) {
   FlightRecorder recorder(1024);
   const auto policy = MakeColocationPolicy("pause").value();
   Arbiter arbiter(RealClock::Instance(), *policy, {}, {}, &recorder);
-  const Child child;
+  const StoppableChild child;
   const auto decisions = [&](std::size_t count) {
     for (int i = 0; i < 10'000 && All<TrainingDecision>(recorder).size() < count; ++i) std::this_thread::sleep_for(1ms);
     return All<TrainingDecision>(recorder);

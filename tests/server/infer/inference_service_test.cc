@@ -113,6 +113,22 @@ class UnreadTest : public InferenceServiceTest {
     }
   }
 
+  // It tells when it has begun, and waits to be let on.
+  void HoldFirstRun() {
+    run_ = [this, first = true](std::span<const Tensor> inputs, std::span<const std::string> outputs,
+                                CancelToken&) mutable -> Result<std::vector<Tensor>> {
+      if (std::exchange(first, false)) {
+        running_.set_value();
+        go_on_.get_future().wait();
+      }
+      Tensor output = inputs[0];
+      output.name = outputs[0];
+      return std::vector<Tensor>{output};
+    };
+  }
+
+  std::promise<void> running_;
+  std::promise<void> go_on_;
   DeadlineAdmission by_deadline_admission_;
   std::optional<InferenceService> by_deadline_;
   // Goes first: its last answers go through the service.
@@ -157,18 +173,7 @@ TEST_F(UnreadTest, WithoutAWordOfItsOwnTheDefaultDeadlineCountsOnceItIsKnownToSa
 
 TEST_F(UnreadTest, APriorityThatItsBodyMayNameIsNotHeldAgainstIt) {
   Learn(100s);
-  std::promise<void> running;
-  std::promise<void> go_on;
-  run_ = [&, first = true](std::span<const Tensor> inputs, std::span<const std::string> outputs,
-                           CancelToken&) mutable -> Result<std::vector<Tensor>> {
-    if (std::exchange(first, false)) {
-      running.set_value();
-      go_on.get_future().wait();
-    }
-    Tensor output = inputs[0];
-    output.name = outputs[0];
-    return std::vector<Tensor>{output};
-  };
+  HoldFirstRun();
   InferenceService& service = Serve();
   std::latch left(5);
   const auto send = [&](std::uint64_t priority) {
@@ -178,7 +183,7 @@ TEST_F(UnreadTest, APriorityThatItsBodyMayNameIsNotHeldAgainstIt) {
     service.Infer(std::move(request), [&](const Result<InferResponse>&) { left.count_down(); });
   };
   send(0);
-  running.get_future().wait();
+  running_.get_future().wait();
   for (int i = 0; i < 3; ++i) send(0);
   // 100 s of what runs and 300 s of what waits stand before it, and its own run, unless it is more urgent.
   EXPECT_FALSE(service.RefuseUnread("m", "", 490s)) << "it may go before the others";
@@ -188,24 +193,13 @@ TEST_F(UnreadTest, APriorityThatItsBodyMayNameIsNotHeldAgainstIt) {
   EXPECT_TRUE(service.RefuseUnread("m", "", 490s));
   send(1);
   EXPECT_FALSE(service.RefuseUnread("m", "", 490s)) << "another may be so urgent, too";
-  go_on.set_value();
+  go_on_.set_value();
   left.wait();
 }
 
 TEST_F(UnreadTest, AQueueThatIsFullNowIsNoReason) {
   Learn(10ms);
-  std::promise<void> running;
-  std::promise<void> go_on;
-  run_ = [&, first = true](std::span<const Tensor> inputs, std::span<const std::string> outputs,
-                           CancelToken&) mutable -> Result<std::vector<Tensor>> {
-    if (std::exchange(first, false)) {
-      running.set_value();
-      go_on.get_future().wait();
-    }
-    Tensor output = inputs[0];
-    output.name = outputs[0];
-    return std::vector<Tensor>{output};
-  };
+  HoldFirstRun();
   InferenceService& service = Serve();
   std::latch left(6);
   std::atomic<int> refused = 0;
@@ -216,11 +210,11 @@ TEST_F(UnreadTest, AQueueThatIsFullNowIsNoReason) {
     });
   };
   send();
-  running.get_future().wait();
+  running_.get_future().wait();
   for (int i = 0; i < 5; ++i) send();
   EXPECT_EQ(refused, 1) << "four may wait";
   EXPECT_FALSE(service.RefuseUnread("m", "", 10s));
-  go_on.set_value();
+  go_on_.set_value();
   left.wait();
 }
 
