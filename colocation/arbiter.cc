@@ -16,17 +16,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// While it is not known when periods begin it is looked for a beginning this often, for so long, while trainers stand
-// still: a group that is throttled all the time shows no beginnings. Then for as long while they run: one that has
-// nothing to run shows none either. Then there is a rest.
-constexpr auto kLearningLook = 500us;
-constexpr auto kLearningTurn = 300ms;
-constexpr auto kLearningRest = 2s;
-// Until whoever was stopped has left its core.
-constexpr auto kSettling = 500us;
-// So often, at least, is looked whether a limit was changed.
-constexpr auto kLongestLook = 1s;
-
 std::chrono::nanoseconds ThisProcess() {
   timespec used{};
   ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
@@ -105,13 +94,12 @@ ArbiterState Arbiter::State() const {
 }
 
 ColocationDecision Arbiter::Decide(ColocationSnapshot seen) {
-  bool learning = false;
-  bool fresh = false;
+  QuotaLooks::Known known;
   views_.clear();
   for (QuotaLedger& ledger : ledgers_) {
     ledger.Look();
-    learning |= ledger.learning();
-    fresh |= ledger.fresh();
+    known.learning |= ledger.learning();
+    known.fresh |= ledger.fresh();
     if (ledger.view()) views_.push_back(*ledger.view());
   }
   seen.quotas = views_;
@@ -121,25 +109,8 @@ ColocationDecision Arbiter::Decide(ColocationSnapshot seen) {
   }
   seen.now = clock_.Now().time_since_epoch();
   ColocationDecision decision = policy_.Decide(seen);
-  if (!ledgers_.empty()) decision.look_again = std::min<std::chrono::nanoseconds>(decision.look_again, kLongestLook);
-  if (fresh) decision.look_again = std::min<std::chrono::nanoseconds>(decision.look_again, kSettling);
-  held_to_learn_ = false;
-  if (learning) {
-    Learn(decision);
-  } else {
-    learning_since_.reset();
-  }
+  held_to_learn_ = !ledgers_.empty() && looks_.Adjust(known, clock_.Now(), decision);
   return decision;
-}
-
-void Arbiter::Learn(ColocationDecision& decision) {
-  const MonotonicTime now = clock_.Now();
-  if (!learning_since_) learning_since_ = now;
-  const auto since = (now - *learning_since_) % (2 * kLearningTurn + kLearningRest);
-  const bool rests = since >= 2 * kLearningTurn;
-  held_to_learn_ = since < kLearningTurn;
-  if (held_to_learn_) decision.hold = HoldReason::kQuota;
-  if (!rests) decision.look_again = std::min<std::chrono::nanoseconds>(decision.look_again, kLearningLook);
 }
 
 bool Arbiter::NobodyToHold() const {

@@ -19,6 +19,7 @@
 #include "colocation/demand_meter.h"
 #include "colocation/policy.h"
 #include "colocation/quota_ledger.h"
+#include "colocation/quota_looks.h"
 #include "colocation/trainer_board.h"
 #include "colocation/training_notes.h"
 
@@ -120,8 +121,6 @@ class Arbiter {
   [[nodiscard]] std::optional<ColocationSnapshot> Look() EXCLUDES(mu_);
   // `seen` without its quotas.
   [[nodiscard]] ColocationDecision Decide(ColocationSnapshot seen);
-  // What to do while it is not known when periods begin.
-  void Learn(ColocationDecision& decision);
   [[nodiscard]] bool NobodyToHold() const REQUIRES(mu_);
   // What was decided from a look that began at that time and saw so many requests.
   void Apply(const ColocationDecision& decision, std::int64_t pending, MonotonicTime began) REQUIRES(mu_);
@@ -159,7 +158,7 @@ class Arbiter {
   std::deque<QuotaLedger> ledgers_;
   std::vector<QuotaView> views_;
   DemandMeter demand_;
-  std::optional<MonotonicTime> learning_since_;
+  QuotaLooks looks_;
   bool held_to_learn_ = false;     // By the last decision.
   bool told_of_learning_ = false;  // The recorder was, and it goes on.
 

@@ -10,12 +10,6 @@ namespace {
 using namespace std::chrono_literals;
 using std::chrono::nanoseconds;
 
-// As of the arbiter.
-constexpr auto kLearningLook = 500us;
-constexpr auto kLearningTurn = 300ms;
-constexpr auto kLearningRest = 2s;
-constexpr auto kSettling = 500us;
-constexpr auto kLongestLook = 1s;
 // No thread looks more often.
 constexpr nanoseconds kShortestLook = 10us;
 
@@ -49,22 +43,11 @@ void Arbitration::Ask(Time now, const Requests& requests) {
   }
   decision_ = policy_.Decide(snapshot);
   if (ledger_) {
-    decision_.look_again = std::min<nanoseconds>(decision_.look_again, ledger_->fresh() ? kSettling : kLongestLook);
-    if (ledger_->learning()) {
-      Learn(now);
-    } else {
-      learning_since_.reset();
-    }
+    looks_.Adjust({.learning = ledger_->learning(), .fresh = ledger_->fresh()}, MonotonicTime(nanoseconds(now)),
+                  decision_);
   }
   const bool sleeps = decision_.look_again == nanoseconds::max();
   next_look_ = sleeps ? kNever : now + std::max(decision_.look_again, kShortestLook).count();
-}
-
-void Arbitration::Learn(Time now) {
-  if (!learning_since_) learning_since_ = now;
-  const nanoseconds since = nanoseconds(now - *learning_since_) % (2 * kLearningTurn + kLearningRest);
-  if (since < kLearningTurn) decision_.hold = HoldReason::kQuota;
-  if (since < 2 * kLearningTurn) decision_.look_again = std::min<nanoseconds>(decision_.look_again, kLearningLook);
 }
 
 }  // namespace tandem::simulation

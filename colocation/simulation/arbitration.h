@@ -6,6 +6,7 @@
 #include "colocation/demand_meter.h"
 #include "colocation/policy.h"
 #include "colocation/quota_ledger.h"
+#include "colocation/quota_looks.h"
 #include "colocation/simulation/cpu_account.h"
 #include "colocation/simulation/event_clock.h"
 
@@ -32,8 +33,6 @@ class Arbitration {
 
  private:
   void Ask(Time now, const Requests& requests);
-  // What to do while it is not known when periods begin.
-  void Learn(Time now);
 
   // Constant after construction.
   const ColocationPolicy& policy_;
@@ -45,7 +44,7 @@ class Arbitration {
   Time next_look_ = kNever;
   std::int64_t pending_ = 0;  // As of the last event.
   DemandMeter demand_;
-  std::optional<Time> learning_since_;
+  QuotaLooks looks_;
 };
 
 }  // namespace tandem::simulation
