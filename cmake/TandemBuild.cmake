@@ -11,6 +11,8 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 set(CMAKE_CXX_FLAGS_RELEASE "-O2")
 set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O1 -g1")
 set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g")
+# Of tests: most of a cold build is their compilation, and what they test is compiled as ever.
+set(TANDEM_TEST_OPTIONS $<$<CONFIG:Release>:-O1>)
 
 set(TANDEM_SANITIZE "" CACHE STRING "Sanitizers for -fsanitize=, e.g. address,undefined or thread")
 option(TANDEM_TIDY "Check every source with clang-tidy as it is compiled" OFF)
@@ -92,6 +94,7 @@ if(NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)
   set(CMAKE_PCH_WARN_INVALID OFF)
   tandem_precompile(tandem_common_headers)
   tandem_precompile(tandem_test_headers <gmock/gmock.h> <gtest/gtest.h>)
+  target_compile_options(tandem_test_headers PRIVATE ${TANDEM_TEST_OPTIONS})
   tandem_precompile(tandem_cli_headers <CLI/CLI.hpp> <json/json.h>)
   target_link_libraries(tandem_cli_headers PRIVATE tandem_cli11 JsonCpp::JsonCpp)
   # With the definitions and folders of those who use them: a precompiled header fits nobody else.
@@ -127,6 +130,9 @@ function(tandem_test FILE)
     set(ARG_HEADERS tandem_test_headers)
   endif()
   tandem_use_precompiled(${target} ${ARG_HEADERS})
+  if(ARG_HEADERS STREQUAL tandem_test_headers) # Others fit only what is compiled like them.
+    target_compile_options(${target} PRIVATE ${TANDEM_TEST_OPTIONS})
+  endif()
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_test(NAME ${folder}/${name} COMMAND ${target})
   set_tests_properties(${folder}/${name} PROPERTIES TIMEOUT ${TANDEM_TEST_TIMEOUT} LABELS "${ARG_LABELS}"

@@ -40,7 +40,7 @@ std::uint64_t DecisionTimes::count() const {
 
 Arbiter::Arbiter(const Clock& clock, const ColocationPolicy& policy, CpuLimitMeters limits, ArbitratedMachine machine,
                  FlightRecorder* recorder)
-    : clock_(clock), policy_(policy), machine_(machine), notes_(recorder), heeds_requests_(policy.heeds_requests()) {
+    : clock_(clock), policy_(policy), machine_(machine), notes_(recorder) {
   if (policy_.heeds_quotas()) {
     for (auto& meter : limits.meters) ledgers_.emplace_back(std::move(meter), clock_, machine_.all_cores, ThisProcess);
   }
@@ -77,12 +77,12 @@ std::unique_ptr<TrainerLease> Arbiter::Admit(const ArbitratedTrainer& trainer) {
 
 void Arbiter::RequestBegan() {
   if (pending_.fetch_add(1) != 0) return;
-  if (heeds_requests_.load()) news_.Notify();
+  if (hears_of_requests_.load()) news_.Notify();
 }
 
 void Arbiter::RequestEnded() {
   answered_.fetch_add(1, std::memory_order_relaxed);
-  if (pending_.fetch_sub(1) == 1 && heeds_requests_.load()) news_.Notify();
+  if (pending_.fetch_sub(1) == 1 && hears_of_requests_.load()) news_.Notify();
 }
 
 ArbiterState Arbiter::State() const {
@@ -93,7 +93,7 @@ ArbiterState Arbiter::State() const {
   return state;
 }
 
-ColocationDecision Arbiter::Decide(ColocationSnapshot seen) {
+std::optional<ColocationDecision> Arbiter::Decide(ColocationSnapshot seen) {
   QuotaLooks::Known known;
   views_.clear();
   for (QuotaLedger& ledger : ledgers_) {
@@ -108,6 +108,8 @@ ColocationDecision Arbiter::Decide(ColocationSnapshot seen) {
     seen.demand = demand_.demand();
   }
   seen.now = clock_.Now().time_since_epoch();
+  const bool hears = policy_.HearsOfRequests(seen);
+  if (!hears_of_requests_.exchange(hears) && hears) return std::nullopt;
   ColocationDecision decision = policy_.Decide(seen);
   held_to_learn_ = !ledgers_.empty() && looks_.Adjust(known, clock_.Now(), decision);
   return decision;
@@ -151,6 +153,10 @@ bool Arbiter::AnyGated() const {
   return std::ranges::any_of(trainers_, [](const auto& entry) { return !entry.second.gated.empty(); });
 }
 
+bool Arbiter::AllYield() const {
+  return std::ranges::all_of(trainers_, [](const auto& entry) { return entry.second.who.yields; });
+}
+
 void Arbiter::SetPermit(Trainer& trainer, Permit permit) {
   if (trainer.who.board != nullptr) trainer.who.board->Set(permit, clock_.Now());
 }
@@ -187,10 +193,11 @@ void Arbiter::Run() {
     std::optional<std::chrono::nanoseconds> wait;
     if (seen) {
       const MonotonicTime began = clock_.Now();
-      const ColocationDecision decision = Decide(*seen);
+      const auto decision = Decide(*seen);
+      if (!decision) continue;
       const MutexLock lock(mu_);
-      Apply(decision, seen->pending, began);
-      if (decision.look_again != std::chrono::nanoseconds::max()) wait = decision.look_again;
+      Apply(*decision, seen->pending, began);
+      if (decision->look_again != std::chrono::nanoseconds::max()) wait = decision->look_again;
     }
     news_.Wait(heard, wait);
   }
@@ -198,17 +205,22 @@ void Arbiter::Run() {
 
 std::optional<ColocationSnapshot> Arbiter::Look() {
   const MutexLock lock(mu_);
+  state_.yields = AllYield();
   if (NobodyToHold()) {
+    hears_of_requests_.store(false);
     SetHold(std::nullopt, std::nullopt,
             {.requests = pending_.load(), .trainers = trainers_.size(), .quotas = {}, .learning = false}, clock_.Now());
     return std::nullopt;
   }
   const int trainers = static_cast<int>(trainers_.size());
+  // More than one front end is seldom busy at once, and what else is used is seen at the next look.
   return ColocationSnapshot{.pending = pending_.load(),
                             .held = state_.hold.has_value(),
                             .trainers = trainers,
-                            .parallelism = std::min(machine_.cores, machine_.serving_threads + trainers),
-                            .gated = AnyGated()};
+                            .parallelism = std::min(machine_.cores, machine_.serving_threads + 1 + trainers),
+                            .serving = std::min(machine_.cores, machine_.serving_threads),
+                            .gated = AnyGated(),
+                            .yields = state_.yields};
 }
 
 TrainerLease::~TrainerLease() {
@@ -217,7 +229,6 @@ TrainerLease::~TrainerLease() {
     const auto found = arbiter_.trainers_.find(id_);
     arbiter_.LetOn(found->second);
     arbiter_.trainers_.erase(found);
-    arbiter_.heeds_requests_.store(arbiter_.policy_.heeds_requests() || arbiter_.AnyGated());
     arbiter_.notes_.Ended(arbiter_.clock_.Now(), id_, arbiter_.Standing());
   }
   arbiter_.news_.Notify();
@@ -246,7 +257,6 @@ void TrainerLease::SetGated(const std::set<std::size_t>& ops) {
     if (trainer.gated == ops || trainer.who.board == nullptr) return;
     trainer.who.board->SetGated(ops);
     trainer.gated = ops;
-    arbiter_.heeds_requests_.store(arbiter_.policy_.heeds_requests() || arbiter_.AnyGated());
   }
   arbiter_.news_.Notify();
 }

@@ -55,6 +55,7 @@ struct ArbiterState {
   std::optional<RequestDemand> demand;  // While there is a limit to heed, as of the last look.
   int threads = 0;                      // Of each trainer; 0: all that it has.
   std::size_t trainers = 0;
+  bool yields = true;              // The kernel takes cores from all of them as soon as requests want them.
   std::optional<HoldReason> hold;  // As last decided, as the next.
   std::optional<HoldReason> hold_heavy;
   DecisionTimes decisions;
@@ -66,12 +67,13 @@ struct ArbitratedTrainer {
   int pidfd = -1;                 // A descriptor of its process.
   TrainerBoard* board = nullptr;  // From now on only the lease gives orders there. Null: it has none.
   int threads = 1;                // At most; for people.
+  bool yields = true;             // The kernel takes cores from it as soon as requests want them.
 };
 
 struct ArbitratedMachine {
   int cores = 1;            // That the server and its trainers may use.
   int all_cores = 1;        // That there are: others in their control groups may use those.
-  int serving_threads = 1;  // Of the server that can be busy at once.
+  int serving_threads = 1;  // Of the server that compute requests; more may be busy with what comes in and goes out.
 };
 
 // Applies a policy: watches what it depends on, asks it, and stops trainers or lets them on. A trainer is stopped as a
@@ -119,12 +121,13 @@ class Arbiter {
   void Run();
   // What there is to decide about, without quotas; nullopt when there is nobody to hold.
   [[nodiscard]] std::optional<ColocationSnapshot> Look() EXCLUDES(mu_);
-  // `seen` without its quotas.
-  [[nodiscard]] ColocationDecision Decide(ColocationSnapshot seen);
+  // `seen` without its quotas. Nullopt: requests may have come or gone unheard of, look again.
+  [[nodiscard]] std::optional<ColocationDecision> Decide(ColocationSnapshot seen);
   [[nodiscard]] bool NobodyToHold() const REQUIRES(mu_);
   // What was decided from a look that began at that time and saw so many requests.
   void Apply(const ColocationDecision& decision, std::int64_t pending, MonotonicTime began) REQUIRES(mu_);
   [[nodiscard]] bool AnyGated() const REQUIRES(mu_);
+  [[nodiscard]] bool AllYield() const REQUIRES(mu_);
   void ReadLedgers() REQUIRES(mu_);
   // Remembers what was decided, and tells the recorder when it is something new, with what it was decided from.
   // Arbiter thread only.
@@ -146,8 +149,8 @@ class Arbiter {
 
   // Changed by whoever brings requests.
   std::atomic<std::int64_t> pending_{0};
-  // Whether the arbiter is to be woken when the first request comes and when the last one goes.
-  std::atomic<bool> heeds_requests_;
+  // Whether the arbiter is to be woken when the first request comes and when the last one goes. Set by its thread.
+  std::atomic<bool> hears_of_requests_{false};
   // Told of whatever the thread is to look at.
   WakeWord news_;
   std::atomic<bool> stopping_{false};

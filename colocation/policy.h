@@ -33,8 +33,10 @@ struct ColocationSnapshot {
   bool held = false;         // Trainers are held just now.
   int trainers = 1;
   int parallelism = 1;                  // Threads of server and trainers that can run at once.
+  int serving = 1;                      // Of them, those that compute requests.
   std::optional<RequestDemand> demand;  // Nullopt: not known yet.
   bool gated = false;                   // Some trainer has operators that wait under hold_heavy.
+  bool yields = true;                   // The kernel takes cores from every trainer as soon as requests want them.
   std::chrono::nanoseconds now{0};      // Since any moment that stays the same.
   std::span<const QuotaView> quotas;    // Of every limit that is known well enough.
 };
@@ -69,9 +71,11 @@ class ColocationPolicy {
   virtual ~ColocationPolicy() = default;
   [[nodiscard]] virtual std::string_view name() const = 0;
   [[nodiscard]] virtual TrainerClass trainer_class() const = 0;
-  // Whether decisions depend on CPU limits, and on the requests that are under way.
+  // Whether decisions depend on CPU limits, and, sometimes at least, on the requests that are under way.
   [[nodiscard]] virtual bool heeds_quotas() const { return false; }
   [[nodiscard]] virtual bool heeds_requests() const { return false; }
+  // Whether to ask again when the first request comes and when the last one goes, as things are.
+  [[nodiscard]] virtual bool HearsOfRequests(const ColocationSnapshot& /*snapshot*/) const { return heeds_requests(); }
   [[nodiscard]] virtual GatedOps gated_ops() const { return GatedOps::kNone; }
   // How many of these cores are for requests alone, trainers having the others; nullopt: all are for both.
   [[nodiscard]] virtual std::optional<int> ServingCores(int /*cores*/) const { return std::nullopt; }

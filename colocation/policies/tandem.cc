@@ -8,21 +8,82 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// When so much lasts for what requests need until the refill, if nothing is used before.
-nanoseconds UntilItLasts(const ColocationSnapshot& snapshot, nanoseconds left, nanoseconds until_refill) {
-  nanoseconds no{0};
-  nanoseconds yes = until_refill;
-  while (yes - no > TandemPolicy::kShortestLook) {
-    const nanoseconds middle = (no + yes) / 2;
-    (left >= TandemPolicy::Need(snapshot, until_refill - middle) ? yes : no) = middle;
-  }
-  return yes;
+bool Brief(const ColocationSnapshot& snapshot) {
+  return snapshot.demand && snapshot.demand->each < TandemPolicy::kBrief;
 }
+
+// What training may do under one limit.
+struct Pace {
+  int threads = 0;  // Of each trainer; 0: they stand still.
+  nanoseconds look_again{0};
+};
+
+// Training under one limit, of which so much is left.
+class Pacer {
+ public:
+  Pacer(const ColocationSnapshot& snapshot, const QuotaView& quota)
+      : snapshot_(snapshot),
+        until_refill_(quota.until_refill),
+        left_(quota.left - (snapshot.held ? std::min<nanoseconds>(TandemPolicy::kUncounted, quota.quota / 8)
+                                          : nanoseconds(0))),
+        slack_(quota.quota / TandemPolicy::kSlackPart),
+        trainers_(std::max(snapshot.trainers, 1)),
+        most_threads_(std::max(snapshot.parallelism, 1)),
+        beside_(snapshot.pending > 0 && !Brief(snapshot)) {}
+
+  [[nodiscard]] Pace Find() const {
+    const int threads = ThreadsFor(until_refill_);
+    if (threads > 0) return {.threads = threads, .look_again = UntilItIsLess(threads)};
+    return {.threads = 0, .look_again = UntilItLasts()};
+  }
+
+ private:
+  // Threads of each trainer with so much time to the refill, if nothing is used before.
+  [[nodiscard]] int ThreadsFor(nanoseconds time) const {
+    const nanoseconds need = TandemPolicy::Need(snapshot_, time);
+    if (beside_) return Lasting(left_ - need, time, 0);
+    return left_ < need - slack_ ? 0 : Lasting(left_, time, 1);
+  }
+
+  [[nodiscard]] int Lasting(nanoseconds spare, nanoseconds time, int least) const {
+    if (time <= nanoseconds(0)) return std::max(least, 1);
+    return static_cast<int>(std::clamp<std::int64_t>(spare / time / trainers_, least, most_threads_));
+  }
+
+  // When training has to stand still at the earliest, if it alone uses what is left; or how often is looked.
+  [[nodiscard]] nanoseconds UntilItIsLess(int threads) const {
+    const nanoseconds look = TandemPolicy::kRunningLook;
+    const int all = threads * trainers_;
+    const nanoseconds then = std::max(until_refill_ - look, nanoseconds(0));
+    const nanoseconds need = TandemPolicy::Need(snapshot_, then) - (beside_ ? nanoseconds(0) : slack_);
+    if (left_ - all * look >= need) return look;
+    const nanoseconds spare = left_ - TandemPolicy::Need(snapshot_, until_refill_) + slack_;
+    return std::clamp<nanoseconds>(spare / all, TandemPolicy::kShortestLook, look);
+  }
+
+  [[nodiscard]] nanoseconds UntilItLasts() const {
+    nanoseconds no{0};
+    nanoseconds yes = until_refill_;
+    while (yes - no > TandemPolicy::kShortestLook) {
+      const nanoseconds middle = (no + yes) / 2;
+      (ThreadsFor(until_refill_ - middle) > 0 ? yes : no) = middle;
+    }
+    return std::max<nanoseconds>(yes, TandemPolicy::kShortestLook);
+  }
+
+  const ColocationSnapshot& snapshot_;
+  const nanoseconds until_refill_;
+  const nanoseconds left_;
+  const nanoseconds slack_;
+  const int trainers_;
+  const int most_threads_;
+  const bool beside_;  // Requests that training would take time from.
+};
 
 }  // namespace
 
 nanoseconds TandemPolicy::Need(const ColocationSnapshot& snapshot, nanoseconds time) {
-  const auto at_most = static_cast<double>(time.count()) * std::max(snapshot.parallelism, 1);
+  const auto at_most = static_cast<double>(time.count()) * std::max(snapshot.serving, 1);
   double need = at_most;
   if (snapshot.demand) {
     const RequestDemand& demand = *snapshot.demand;
@@ -36,24 +97,21 @@ nanoseconds TandemPolicy::Need(const ColocationSnapshot& snapshot, nanoseconds t
   return nanoseconds(std::llround(need));
 }
 
+bool TandemPolicy::HearsOfRequests(const ColocationSnapshot& snapshot) const {
+  return snapshot.gated || !snapshot.yields || (!snapshot.quotas.empty() && !Brief(snapshot));
+}
+
 ColocationDecision TandemPolicy::Decide(const ColocationSnapshot& snapshot) const {
   ColocationDecision decision;
   if (snapshot.gated && snapshot.pending > 0) decision.hold_heavy = HoldReason::kRequests;
   for (const QuotaView& quota : snapshot.quotas) {
-    const nanoseconds margin = snapshot.held ? std::min<nanoseconds>(kUncounted, quota.quota / 8) : nanoseconds(0);
-    const nanoseconds left = quota.left - margin;
-    const int trainers = std::max(snapshot.trainers, 1);
-    const auto lasts_for = quota.until_refill > nanoseconds(0) ? left / quota.until_refill / trainers : 1;
-    const int threads = static_cast<int>(std::clamp<std::int64_t>(lasts_for, 1, std::max(snapshot.parallelism, 1)));
+    const Pace pace = Pacer(snapshot, quota).Find();
+    if (pace.threads == 0) decision.hold = HoldReason::kQuota;
+    const int threads = std::max(pace.threads, 1);
     decision.threads = decision.threads == 0 ? threads : std::min(decision.threads, threads);
-    const nanoseconds spare = left - Need(snapshot, quota.until_refill);
-    nanoseconds look = std::clamp<nanoseconds>(spare / (threads * trainers), kShortestLook, kRunningLook);
-    if (spare < nanoseconds(0)) {
-      decision.hold = HoldReason::kQuota;
-      look = std::max<nanoseconds>(UntilItLasts(snapshot, left, quota.until_refill), kShortestLook);
-    }
-    decision.look_again = std::min({decision.look_again, look, quota.until_refill});
+    decision.look_again = std::min({decision.look_again, pace.look_again, quota.until_refill});
   }
+  if (!snapshot.yields && snapshot.pending > 0) decision.hold = HoldReason::kRequests;
   return decision;
 }
 

@@ -5,12 +5,17 @@
 namespace tandem {
 
 // Trainers are of the kernel's idle class, which puts requests first on every core within microseconds. Operators that
-// slow requests down even so, on other cores, do not begin while there are requests. Under a CPU limit that is not
-// enough: training would use up the time of a period, and the requests that come after would stand still with it. So
-// training runs only while more is left of the period's time than requests are likely to need until the next one: those
-// that are under way, and as many more as may come. What that is, is learnt; until then, as much as all threads could
-// use. When what is left lasts for more threads, training gets them, because what is left at the end of a period is
-// lost.
+// slow requests down even so, on other cores, do not begin while there are requests. Where the kernel does not yield,
+// trainers stand still while there are requests.
+//
+// Under a CPU limit the idle class is not enough: training would use up the time of a period, and the requests that
+// come after would stand still with it. So training and requests share it out by the clock:
+// - Training goes at the pace at which what is left lasts until the next period. When requests have left more, it gets
+//   more threads: what is left at the end of a period is lost.
+// - While requests are under way it stands still, unless what is left lasts for both. Then a request finds as much
+//   as there would be had training not run, but for what could not have been used any more.
+// - Where even one thread is faster than that pace, it runs only while more is left than requests are likely to need
+//   until the next period: as many as may come, as was learnt, and never more than they can use.
 class TandemPolicy final : public ColocationPolicy {
  public:
   // So many standard deviations more than requests use on average are kept for them, and one request more.
@@ -18,6 +23,11 @@ class TandemPolicy final : public ColocationPolicy {
   // Use is counted when a thread leaves its core, or a timer ticks. So much more, but never more than an eighth of the
   // quota, must be left when training begins again.
   static constexpr std::chrono::microseconds kUncounted{1'000};
+  // So much of a quota may be missing of what requests are likely to need: whoever keeps pace to the microsecond is a
+  // little behind now and then, and need not stand still for that.
+  static constexpr int kSlackPart = 32;
+  // Requests that use less CPU time than this are over before training could be stopped for them.
+  static constexpr std::chrono::microseconds kBrief{1'000};
   // How often is looked again, at most, and while training runs.
   static constexpr std::chrono::microseconds kShortestLook{1'000};
   static constexpr std::chrono::microseconds kRunningLook{4'000};
@@ -25,6 +35,8 @@ class TandemPolicy final : public ColocationPolicy {
   [[nodiscard]] std::string_view name() const override { return "tandem"; }
   [[nodiscard]] TrainerClass trainer_class() const override { return TrainerClass::kIdle; }
   [[nodiscard]] bool heeds_quotas() const override { return true; }
+  [[nodiscard]] bool heeds_requests() const override { return true; }
+  [[nodiscard]] bool HearsOfRequests(const ColocationSnapshot& snapshot) const override;
   [[nodiscard]] GatedOps gated_ops() const override { return GatedOps::kHeavyAsMeasured; }
   [[nodiscard]] ColocationDecision Decide(const ColocationSnapshot& snapshot) const override;
 

@@ -16,8 +16,13 @@ namespace tandem::simulation {
 // server's own ledger makes of a CPU limit. Used by one thread.
 class Arbitration {
  public:
+  // That can run at once, and those of them that compute requests.
+  struct Threads {
+    int all = 1;
+    int serving = 1;
+  };
   // The policy, the clock and the account (null: no limit) are borrowed. `served` is the CPU time of requests so far.
-  Arbitration(const ColocationPolicy& policy, const EventClock& clock, const CpuAccount* account, int cores,
+  Arbitration(const ColocationPolicy& policy, const EventClock& clock, const CpuAccount* account, Threads threads,
               const double& served);
 
   // Requests: under way now, and answered so far.
@@ -36,13 +41,14 @@ class Arbitration {
 
   // Constant after construction.
   const ColocationPolicy& policy_;
-  const int cores_;
+  const Threads threads_;
   const double& served_;
 
   std::optional<QuotaLedger> ledger_;  // Nullopt: the policy heeds no limit, or there is none.
   ColocationDecision decision_;
   Time next_look_ = kNever;
   std::int64_t pending_ = 0;  // As of the last event.
+  bool hears_of_requests_ = false;
   DemandMeter demand_;
   QuotaLooks looks_;
 };

@@ -28,7 +28,8 @@ class Run {
     const bool limited = machine.limit && machine.limit->cores() < machine.width;
     if (limited) account_.emplace(*machine.limit);
     if (!training_.empty()) {
-      arbitration_.emplace(policy, clock_, account_ ? &*account_ : nullptr, machine.width, served_);
+      arbitration_.emplace(policy, clock_, account_ ? &*account_ : nullptr,
+                           Arbitration::Threads{.all = machine.width, .serving = ServingThreads(machine, policy)}, served_);
     }
   }
 

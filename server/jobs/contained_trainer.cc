@@ -49,9 +49,16 @@ Result<std::unique_ptr<ContainedTrainer>> ContainedTrainer::Start(TrainerRun run
                                                      .rank = options.rank,
                                                      .thrifty = options.thrifty,
                                                      .cores = options.cores}));
+  if (options.rank == TrainerClass::kIdle && !process->yields()) {
+    LogWarning("a trainer cannot be put into the kernel's idle class: it stands still while requests are under way",
+               {{"trainer", name}});
+  }
   std::unique_ptr<TrainerLease> lease;
   if (options.arbiter != nullptr && process->pidfd() >= 0) {
-    lease = options.arbiter->Admit({.pidfd = process->pidfd(), .board = &process->board(), .threads = threads});
+    lease = options.arbiter->Admit({.pidfd = process->pidfd(),
+                                    .board = &process->board(),
+                                    .threads = threads,
+                                    .yields = process->yields()});
   } else if (options.arbiter != nullptr && options.arbiter->holds()) {
     LogWarning("a trainer cannot be stopped for requests: there is no descriptor of its process", {{"trainer", name}});
   }

@@ -165,8 +165,11 @@ Result<std::unique_ptr<TrainerProcess>> TrainerProcess::Start(const TrainerLaunc
     errno = error;
     return failed("fork");
   }
+  // It does so itself, too, before it has a second thread; but only this tells.
+  const sched_param idle{};
+  const bool yields = launch.rank == TrainerClass::kIdle && ::sched_setscheduler(pid, SCHED_IDLE, &idle) == 0;
   const auto pidfd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
-  return std::unique_ptr<TrainerProcess>(new TrainerProcess(pid, pidfd, pipe[0], std::move(board)));
+  return std::unique_ptr<TrainerProcess>(new TrainerProcess(pid, pidfd, pipe[0], yields, std::move(board)));
 }
 
 TrainerProcess::~TrainerProcess() {

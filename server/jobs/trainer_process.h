@@ -50,6 +50,8 @@ class TrainerProcess {
   // Stands for this process and never for another; -1 where the kernel has no such descriptors.
   [[nodiscard]] int pidfd() const { return pidfd_; }
   [[nodiscard]] TrainerBoard& board() { return *board_; }
+  // Whether it is of the kernel's idle class, as far as that was asked for: not where it is forbidden.
+  [[nodiscard]] bool yields() const { return yields_; }
   // Readable when events wait to be read, or nobody can write any more.
   [[nodiscard]] int events_fd() const { return events_; }
 
@@ -70,13 +72,14 @@ class TrainerProcess {
   [[nodiscard]] std::uint64_t ResidentBytes() const;
 
  private:
-  TrainerProcess(int pid, int pidfd, int events, std::unique_ptr<TrainerBoard> board)
-      : pid_(pid), pidfd_(pidfd), events_(events), board_(std::move(board)) {}
+  TrainerProcess(int pid, int pidfd, int events, bool yields, std::unique_ptr<TrainerBoard> board)
+      : pid_(pid), pidfd_(pidfd), events_(events), yields_(yields), board_(std::move(board)) {}
   void TakeLines(std::vector<TrainerEvent>& events);
 
   const int pid_;
   const int pidfd_;
   const int events_;
+  const bool yields_;
   const std::unique_ptr<TrainerBoard> board_;
   std::optional<TrainerExit> exit_;
   std::string unread_;     // The beginning of a line.

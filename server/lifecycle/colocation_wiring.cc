@@ -30,12 +30,11 @@ int TrainingThreads(const ServeOptions& options, bool budgeted) {
 }
 
 ArbitratedMachine Machine(const ServeOptions& options) {
-  // Each worker computes beside the threads that all share. More than one front end is seldom busy at once, and what
-  // else is used is seen at the next look.
+  // Each worker computes beside the threads that all share.
   const int shared = (options.threads > 0 ? options.threads : UsableCores()) - 1;
   return {.cores = AllowedCores(),
           .all_cores = static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN))),
-          .serving_threads = shared + options.workers + 1};
+          .serving_threads = shared + options.workers};
 }
 
 }  // namespace

@@ -54,6 +54,7 @@ Json::Value StateJson(const ArbiterState& state) {
   json["policy"] = state.policy;
   json["requests_under_way"] = Json::Int64{state.pending};
   json["trainers"] = Json::UInt64{state.trainers};
+  json["trainers_yield"] = state.yields;
   json["training"] = state.trainers == 0 ? "none" : state.hold ? "held" : "runs";
   json["held_for"] = state.hold ? Json::Value(std::string(HoldReasonName(*state.hold))) : Json::Value();
   json["heavy_operators"] = state.trainers == 0 ? "none" : state.hold_heavy ? "held" : "run";

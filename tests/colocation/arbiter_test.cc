@@ -138,6 +138,26 @@ TEST(Arbiter, PacesTrainersByALimit) {
   EXPECT_GT(lease->HeldTimes().at(HoldReason::kQuota), 0ns);
 }
 
+TEST(Arbiter, StopsForRequestsWhomTheKernelDoesNotPutBehindThem) {
+  const auto policy = MakeColocationPolicy("tandem").value();
+  Arbiter arbiter(RealClock::Instance(), *policy, {}, {});
+  const StoppableChild idle;
+  const StoppableChild equal;
+  const auto first = arbiter.Admit({.pidfd = idle.pidfd(), .yields = true});
+  EXPECT_TRUE(arbiter.State().yields);
+  arbiter.RequestBegan();
+  auto second = arbiter.Admit({.pidfd = equal.pidfd(), .yields = false});
+  EXPECT_TRUE(equal.Becomes(true));
+  EXPECT_FALSE(arbiter.State().yields);
+  EXPECT_EQ(arbiter.State().hold, HoldReason::kRequests);
+  arbiter.RequestEnded();
+  EXPECT_TRUE(equal.Becomes(false));
+  second.reset();
+  arbiter.RequestBegan();
+  EXPECT_TRUE(Eventually([&] { return arbiter.State().yields; }));
+  EXPECT_TRUE(idle.Becomes(false));
+}
+
 // A policy that never stops anybody as a whole.
 class OpGateArbiterTest : public testing::Test {
  protected:

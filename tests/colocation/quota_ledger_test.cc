@@ -109,8 +109,9 @@ class Machine {
     for (; clock_.Now() - begin < time; clock_.Advance(kStep)) {
       const MonotonicTime now = clock_.Now();
       while (next < requests.size() && begin + requests[next].at <= now) running.push_back(requests[next++].work);
-      pending_ = static_cast<std::int64_t>(running.size());
-      if (training == Training::kPaced && now >= look) std::tie(held, look) = Ask(now);
+      const auto before = std::exchange(pending_, static_cast<std::int64_t>(running.size()));
+      const bool told = hears_of_requests_ && (before == 0) != (pending_ == 0);
+      if (training == Training::kPaced && (told || now >= look)) std::tie(held, look) = Ask(now);
       const int serving = std::min<int>(run_threads, static_cast<int>(running.size()));
       const int budget = training == Training::kPaced ? threads_ : kCores;
       const int training_threads = training == Training::kNone || held ? 0 : std::min(budget, kCores - serving);
@@ -143,8 +144,14 @@ class Machine {
     if (ledger_.learning()) return {false, now + 500us};
     std::vector<QuotaView> views;
     if (ledger_.view()) views.push_back(*ledger_.view());
-    const auto decision = TandemPolicy().Decide(
-        {.pending = pending_, .held = held_, .parallelism = kCores, .demand = demand_.demand(), .quotas = views});
+    const ColocationSnapshot snapshot{.pending = pending_,
+                                      .held = held_,
+                                      .parallelism = kCores,
+                                      .serving = run_threads,
+                                      .demand = demand_.demand(),
+                                      .quotas = views};
+    hears_of_requests_ = TandemPolicy().HearsOfRequests(snapshot);
+    const auto decision = TandemPolicy().Decide(snapshot);
     held_ = decision.hold.has_value();
     threads_ = decision.threads > 0 ? decision.threads : kCores;
     const nanoseconds wait = std::min<nanoseconds>(decision.look_again, ledger_.fresh() ? 500us : 1'000'000us);
@@ -156,6 +163,7 @@ class Machine {
   bool held_ = false;
   int threads_ = kCores;
   std::int64_t pending_ = 0;
+  bool hears_of_requests_ = false;
   std::uint64_t answered_ = 0;
   DemandMeter demand_;
   nanoseconds served_{0};

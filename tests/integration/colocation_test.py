@@ -1,6 +1,7 @@
 """Training behind requests: trainers are stopped and let on as the policy says, and nothing else changes."""
 import pathlib
 import subprocess
+import sys
 import time
 
 import models
@@ -148,6 +149,28 @@ class Pause(ColocationTest):
         self.wait_step(job_id, self.show(job_id)["progress"]["step"] + 5)
 
 
+class ForbiddenIdleClass(ColocationTest):
+    def test_a_trainer_that_cannot_be_idle_stands_still_while_a_request_is_under_way(self):
+        models.place(self.repository, "slow", models.slow())
+        forbid = [sys.executable, str(pathlib.Path(__file__).parent / "forbid_idle_class.py")]
+        self.server = self.start(self.repository,
+                                 "--state",
+                                 self.state,
+                                 "--data-root",
+                                 self.data,
+                                 within=lambda command: forbid + command)
+        job_id, trainer = self.begin()
+        self.assertFalse(self.state_now()["trainers_yield"])
+        client = Connection(self.server.http_port)
+        self.addCleanup(client.close)
+        client.send(slow_body(20_000_000))
+        until(lambda: stopped(trainer), "the trainer stands still")
+        self.assertEqual(self.state_now()["held_for"], "requests")
+        client.close()
+        self.wait_step(job_id, self.show(job_id)["progress"]["step"] + 5)
+        self.assertIn("cannot be put into the kernel's idle class", self.server.log())
+
+
 class Quota(ColocationTest):
     def setUp(self):
         super().setUp()
@@ -187,6 +210,17 @@ class Quota(ColocationTest):
         self.accuracy()
         self.wait(submitted["id"], "succeeded")
         self.assertEqual(self.result(submitted["id"]), undisturbed, "the same bits")
+
+    def test_training_stands_still_for_a_request_that_needs_what_is_left(self):
+        models.place(self.repository, "slow", models.slow())
+        self.serve()
+        job_id, trainer = self.begin()
+        client = Connection(self.server.http_port)
+        self.addCleanup(client.close)
+        client.send(slow_body(20_000_000))
+        until(lambda: stopped(trainer), "the trainer stands still")
+        client.close()
+        self.wait_step(job_id, self.show(job_id)["progress"]["step"] + 5)
 
     def test_a_limit_may_be_changed_and_lifted_while_training(self):
         self.serve()

@@ -2,8 +2,11 @@
 
 #include "server/jobs/trainer_process.h"
 
+#include <array>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -12,6 +15,11 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace tandem::jobs {
@@ -126,6 +134,38 @@ TEST_F(TrainerProcessTest, EndsWithItsOwner) {
     EXPECT_EQ(::kill(pid, 0), 0);
   }
   EXPECT_NE(::kill(pid, 0), 0);
+}
+
+// Has the kernel refuse it to this thread, and to what it starts, to choose a class for the CPU.
+bool ForbidScheduling() {
+  std::array<sock_filter, 4> filter = {{
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_sched_setscheduler, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  }};
+  const sock_fprog program{.len = filter.size(), .filter = filter.data()};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+TEST_F(TrainerProcessTest, TellsWhetherTheKernelPutsItBehindTheServer) {
+  const std::string ready = "echo '{\"event\":\"skipped\",\"file\":\"\",\"why\":\"ready\"}' >&3; sleep 1000";
+  const auto class_of = [](TrainerProcess& process) {
+    while (process.ReadEvents().empty()) std::this_thread::sleep_for(5ms);
+    return ::sched_getscheduler(process.pid());
+  };
+  auto usual = Start(ready);
+  ASSERT_TRUE(usual);
+  EXPECT_TRUE((*usual)->yields());
+  EXPECT_EQ(class_of(**usual), SCHED_IDLE);
+
+  std::thread([&] {
+    ASSERT_TRUE(ForbidScheduling());
+    auto forbidden = Start(ready);
+    ASSERT_TRUE(forbidden);
+    EXPECT_FALSE((*forbidden)->yields());
+    EXPECT_EQ(class_of(**forbidden), SCHED_OTHER);
+  }).join();
 }
 
 TEST_F(TrainerProcessTest, AProgramThatIsNotThereIsNamed) {
