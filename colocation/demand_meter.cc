@@ -13,6 +13,7 @@ constexpr std::chrono::milliseconds kStretch{100};
 constexpr std::chrono::milliseconds kLongestStretch{1'000};
 // Seconds: that are enough to tell, that count when demand has grown, and that are remembered.
 constexpr double kEnough = 2;
+constexpr double kEnoughBusy = 0.2;
 constexpr double kLately = 0.5;
 constexpr double kLong = 5;
 // What one uses until there were enough to tell; then, how many are remembered.
@@ -32,8 +33,18 @@ void DemandMeter::Means::Add(double seconds, double use, double memory) {
   used = keeps * used + use;
 }
 
-void DemandMeter::Look(MonotonicTime now, std::chrono::nanoseconds used, std::uint64_t answered) {
-  const Mark mark{.at = now, .used = used, .answered = answered};
+// Only stretches between two looks that both found requests count. Where it is told of the first that comes and of the
+// last that goes these are all.
+void DemandMeter::LookBusy(MonotonicTime now, const Server& server) {
+  const bool busy = server.pending > 0;
+  if (last_ && was_busy_) busy_.Add(Seconds(now - last_->at), std::max(0.0, Seconds(server.used - last_->used)), kLong);
+  was_busy_ = busy;
+  last_ = {.at = now, .used = server.used, .answered = server.answered};
+}
+
+void DemandMeter::Look(MonotonicTime now, const Server& server) {
+  LookBusy(now, server);
+  const Mark mark{.at = now, .used = server.used, .answered = server.answered};
   if (!begin_) {
     begin_ = mark;
     return;
@@ -41,8 +52,8 @@ void DemandMeter::Look(MonotonicTime now, std::chrono::nanoseconds used, std::ui
   const std::chrono::nanoseconds length = now - begin_->at;
   if (length < kStretch) return;
   const double seconds = Seconds(length);
-  const double use = std::max(0.0, Seconds(used - begin_->used));
-  const auto count = static_cast<double>(answered - begin_->answered);
+  const double use = std::max(0.0, Seconds(mark.used - begin_->used));
+  const auto count = static_cast<double>(mark.answered - begin_->answered);
   begin_ = mark;
   if (length > kLongestStretch) return;
   if (seen_ > 0) {
@@ -67,6 +78,7 @@ std::optional<RequestDemand> DemandMeter::demand() const {
   // Were requests to come by chance, each by itself, this would be what each uses; it is more when they come together.
   const double uneven = expected_ > 0 ? squares_ / expected_ : 0;
   return RequestDemand{.cores = std::max(lately_.rate(), long_since_.rate()),
+                       .busy = busy_.time >= kEnoughBusy ? busy_.rate() : 0,
                        .each = Time(each),
                        .uneven = Time(std::max(uneven, each))};
 }

@@ -9,12 +9,17 @@
 
 namespace tandem {
 
-// Learns how much CPU time requests use, how unevenly, and how much each. Used by one thread, which looks whenever it
-// likes, but often.
+// Learns how much CPU time requests use, how unevenly, how much each, and how much at once. Used by one thread, which
+// looks whenever it likes, but often.
 class DemandMeter {
  public:
-  // What the server has used, and how many requests it has answered, since it began.
-  void Look(MonotonicTime now, std::chrono::nanoseconds used, std::uint64_t answered);
+  // What the server has used, and how many requests it has answered, since it began; and how many are under way.
+  struct Server {
+    std::chrono::nanoseconds used{0};
+    std::uint64_t answered = 0;
+    std::int64_t pending = 0;
+  };
+  void Look(MonotonicTime now, const Server& server);
 
   // Nullopt until enough was seen.
   [[nodiscard]] std::optional<RequestDemand> demand() const;
@@ -35,7 +40,12 @@ class DemandMeter {
     [[nodiscard]] double rate() const { return time > 0 ? used / time : 0; }
   };
 
+  void LookBusy(MonotonicTime now, const Server& server);
+
   std::optional<Mark> begin_;
+  std::optional<Mark> last_;
+  bool was_busy_ = false;  // At the last look.
+  Means busy_;
   double seen_ = 0;  // Seconds.
   Means lately_;
   Means long_since_;

@@ -23,6 +23,7 @@ struct QuotaView {
 // What requests have used of the CPU lately.
 struct RequestDemand {
   double cores = 0;                    // CPU time in each time.
+  double busy = 0;                     // The same while any is under way; 0: not known.
   std::chrono::nanoseconds each{0};    // CPU time of one.
   std::chrono::nanoseconds uneven{0};  // Variance of what a stretch of time uses, to its mean; never less than each.
 };

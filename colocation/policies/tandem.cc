@@ -83,7 +83,8 @@ class Pacer {
 }  // namespace
 
 nanoseconds TandemPolicy::Need(const ColocationSnapshot& snapshot, nanoseconds time) {
-  const auto at_most = static_cast<double>(time.count()) * std::max(snapshot.serving, 1);
+  const double threads = std::max<double>(snapshot.serving, snapshot.demand ? snapshot.demand->busy : 0);
+  const double at_most = static_cast<double>(time.count()) * std::max(threads, 1.0);
   double need = at_most;
   if (snapshot.demand) {
     const RequestDemand& demand = *snapshot.demand;

@@ -23,9 +23,9 @@ class TandemPolicy final : public ColocationPolicy {
   // Use is counted when a thread leaves its core, or a timer ticks. So much more, but never more than an eighth of the
   // quota, must be left when training begins again.
   static constexpr std::chrono::microseconds kUncounted{1'000};
-  // So much of a quota may be missing of what requests are likely to need: whoever keeps pace to the microsecond is a
-  // little behind now and then, and need not stand still for that.
-  static constexpr int kSlackPart = 32;
+  // This part of a quota may be missing of what requests are likely to need: whoever keeps pace is a little behind now
+  // and then, and need not stand still for that.
+  static constexpr int kSlackPart = 100;
   // Requests that use less CPU time than this are over before training could be stopped for them.
   static constexpr std::chrono::microseconds kBrief{1'000};
   // How often is looked again, at most, and while training runs.

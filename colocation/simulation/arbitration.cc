@@ -39,7 +39,9 @@ void Arbitration::Ask(Time now, const Requests& requests) {
   std::optional<QuotaView> view;
   if (ledger_) {
     ledger_->Look();
-    demand_.Look(MonotonicTime(nanoseconds(now)), nanoseconds(std::llround(served_)), requests.answered);
+    demand_.Look(MonotonicTime(nanoseconds(now)), {.used = nanoseconds(std::llround(served_)),
+                                                   .answered = requests.answered,
+                                                   .pending = requests.pending});
     snapshot.demand = demand_.demand();
     view = ledger_->view();
     if (view) snapshot.quotas = {&*view, 1};

@@ -25,7 +25,7 @@ class DemandMeterTest : public testing::Test {
         answered_ += static_cast<std::uint64_t>(together);
       }
       now_ += 5ms;
-      meter_.Look(now_, used_, answered_);
+      meter_.Look(now_, {.used = used_, .answered = answered_});
     }
   }
 
@@ -53,6 +53,22 @@ TEST_F(DemandMeterTest, LearnsHowMuchRequestsUseAndHowUnevenly) {
   Serve(50, 5ms, 30s, 10);
   EXPECT_GT(meter_.demand()->uneven, 25ms) << "ten at once are one large one";
   EXPECT_EQ(meter_.demand()->each, 5ms);
+}
+
+TEST_F(DemandMeterTest, LearnsHowMuchIsUsedWhileRequestsAreUnderWay) {
+  Serve(50, 5ms, 5s);
+  EXPECT_EQ(meter_.demand()->busy, 0) << "nobody said when any were";
+  // 4 ms of each 10 ms, on two cores for half of that time.
+  for (int i = 0; i < 200; ++i) {
+    meter_.Look(now_, {.used = used_, .answered = answered_, .pending = 1});
+    now_ += 4ms;
+    used_ += 6ms;
+    ++answered_;
+    meter_.Look(now_, {.used = used_, .answered = answered_, .pending = 0});
+    now_ += 6ms;
+  }
+  EXPECT_DOUBLE_EQ(meter_.demand()->busy, 1.5);
+  EXPECT_LT(meter_.demand()->cores, 0.7);
 }
 
 TEST_F(DemandMeterTest, SeesAtOnceThatDemandHasGrownAndForgetsItSlowly) {

@@ -140,7 +140,7 @@ class Machine {
   // As the arbiter does.
   std::pair<bool, MonotonicTime> Ask(MonotonicTime now) {
     ledger_.Look();
-    demand_.Look(now, served_, answered_);
+    demand_.Look(now, {.used = served_, .answered = answered_, .pending = pending_});
     if (ledger_.learning()) return {false, now + 500us};
     std::vector<QuotaView> views;
     if (ledger_.view()) views.push_back(*ledger_.view());
