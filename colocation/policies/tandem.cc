@@ -24,9 +24,7 @@ class Pacer {
   Pacer(const ColocationSnapshot& snapshot, const QuotaView& quota)
       : snapshot_(snapshot),
         until_refill_(quota.until_refill),
-        left_(quota.left - (snapshot.held ? std::min<nanoseconds>(TandemPolicy::kUncounted, quota.quota / 8)
-                                          : nanoseconds(0))),
-        slack_(quota.quota / TandemPolicy::kSlackPart),
+        left_(quota.left - Margin(snapshot, quota)),
         trainers_(std::max(snapshot.trainers, 1)),
         most_threads_(std::max(snapshot.parallelism, 1)),
         beside_(snapshot.pending > 0 && !Brief(snapshot)) {}
@@ -38,11 +36,16 @@ class Pacer {
   }
 
  private:
+  [[nodiscard]] static nanoseconds Margin(const ColocationSnapshot& snapshot, const QuotaView& quota) {
+    const nanoseconds margin = snapshot.held ? TandemPolicy::kUncounted : TandemPolicy::kUncounted / 2;
+    return std::min(margin, quota.quota / 8);
+  }
+
   // Threads of each trainer with so much time to the refill, if nothing is used before.
   [[nodiscard]] int ThreadsFor(nanoseconds time) const {
     const nanoseconds need = TandemPolicy::Need(snapshot_, time);
     if (beside_) return Lasting(left_ - need, time, 0);
-    return left_ < need - slack_ ? 0 : Lasting(left_, time, 1);
+    return left_ < need ? 0 : Lasting(left_, time, 1);
   }
 
   [[nodiscard]] int Lasting(nanoseconds spare, nanoseconds time, int least) const {
@@ -55,9 +58,8 @@ class Pacer {
     const nanoseconds look = TandemPolicy::kRunningLook;
     const int all = threads * trainers_;
     const nanoseconds then = std::max(until_refill_ - look, nanoseconds(0));
-    const nanoseconds need = TandemPolicy::Need(snapshot_, then) - (beside_ ? nanoseconds(0) : slack_);
-    if (left_ - all * look >= need) return look;
-    const nanoseconds spare = left_ - TandemPolicy::Need(snapshot_, until_refill_) + slack_;
+    if (left_ - all * look >= TandemPolicy::Need(snapshot_, then)) return look;
+    const nanoseconds spare = left_ - TandemPolicy::Need(snapshot_, until_refill_);
     return std::clamp<nanoseconds>(spare / all, TandemPolicy::kShortestLook, look);
   }
 
@@ -74,7 +76,6 @@ class Pacer {
   const ColocationSnapshot& snapshot_;
   const nanoseconds until_refill_;
   const nanoseconds left_;
-  const nanoseconds slack_;
   const int trainers_;
   const int most_threads_;
   const bool beside_;  // Requests that training would take time from.
@@ -83,8 +84,8 @@ class Pacer {
 }  // namespace
 
 nanoseconds TandemPolicy::Need(const ColocationSnapshot& snapshot, nanoseconds time) {
-  const double threads = std::max<double>(snapshot.serving, snapshot.demand ? snapshot.demand->busy : 0);
-  const double at_most = static_cast<double>(time.count()) * std::max(threads, 1.0);
+  const double busy = snapshot.demand ? snapshot.demand->busy : 0;
+  const double at_most = static_cast<double>(time.count()) * (busy > 0 ? std::max(busy, 1.0) : std::max(snapshot.serving, 1));
   double need = at_most;
   if (snapshot.demand) {
     const RequestDemand& demand = *snapshot.demand;

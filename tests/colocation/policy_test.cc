@@ -106,9 +106,9 @@ TEST(TandemPolicy, KeepsWhatRequestsCouldUseUntilItKnowsWhatTheyDo) {
   std::array<QuotaView, 1> quota = {{{.quota = 100ms, .left = 100ms, .until_refill = 100ms}}};
   const auto early = policy->Decide(Limited(quota));
   EXPECT_EQ(early.hold, HoldReason::kQuota);
-  // 100 ms last for 50 ms of two threads; a millisecond is not counted yet, and three may be missing.
-  EXPECT_GE(early.look_again, 48ms);
-  EXPECT_LE(early.look_again, 50ms);
+  // 100 ms last for 50 ms of two threads, less what is not counted yet.
+  EXPECT_GE(early.look_again, 50ms + 500us);
+  EXPECT_LE(early.look_again, 52ms);
   quota[0].until_refill = 49ms;
   const auto late = policy->Decide(Limited(quota));
   EXPECT_EQ(late.hold, std::nullopt);
@@ -126,6 +126,8 @@ TEST(TandemPolicy, KeepsWhatRequestsAreLikelyToNeed) {
       << "the first after a quiet time";
   EXPECT_EQ(TandemPolicy::Need({.serving = 2, .demand = demand}, 1ms), 2ms) << "two threads cannot use more";
   EXPECT_EQ(TandemPolicy::Need({.serving = 2}, 100ms), 200ms);
+  const RequestDemand much{.cores = 0.9, .busy = 1.25, .each = 4ms, .uneven = 90ms};
+  EXPECT_EQ(TandemPolicy::Need({.serving = 2, .demand = much}, 100ms), 125ms) << "they never use more at once";
 
   const auto policy = Policy("tandem");
   std::array<QuotaView, 1> quota = {{{.quota = 100ms, .left = 100ms, .until_refill = 100ms}}};
@@ -134,27 +136,27 @@ TEST(TandemPolicy, KeepsWhatRequestsAreLikelyToNeed) {
   const auto enough = policy->Decide(snapshot);
   EXPECT_EQ(enough.hold, std::nullopt);
   EXPECT_EQ(enough.threads, 1) << "it would not last for two";
-  quota[0].left = 49ms;
+  quota[0].left = 52ms;
   EXPECT_EQ(policy->Decide(snapshot).hold, HoldReason::kQuota);
 }
 
 TEST(TandemPolicy, KeepsThePaceAtWhichOneThreadLastsForThePeriodEvenWhenRequestsMayNeedAllOfIt) {
   // One thread for requests, and one core's worth: whoever runs, one at a time, uses as much as there is.
   const auto policy = Policy("tandem");
-  std::array<QuotaView, 1> quota = {{{.quota = 100ms, .left = 58ms, .until_refill = 60ms}}};
+  std::array<QuotaView, 1> quota = {{{.quota = 100ms, .left = 61ms, .until_refill = 60ms}}};
   const ColocationSnapshot snapshot{.parallelism = 2,
                                     .serving = 1,
                                     .demand = RequestDemand{.cores = 0.7, .each = 10ms, .uneven = 20ms},
                                     .quotas = quota};
-  EXPECT_EQ(policy->Decide(snapshot).hold, std::nullopt) << "2 ms behind";
+  EXPECT_EQ(policy->Decide(snapshot).hold, std::nullopt);
   EXPECT_EQ(policy->Decide(snapshot).look_again, TandemPolicy::kRunningLook);
-  quota[0].left = 56ms;
-  EXPECT_EQ(policy->Decide(snapshot).hold, HoldReason::kQuota) << "4 ms behind";
+  quota[0].left = 60ms;
+  EXPECT_EQ(policy->Decide(snapshot).hold, HoldReason::kQuota) << "half a millisecond is not counted yet";
 }
 
 TEST(TandemPolicy, StandsStillForRequestsUnderWayUnlessWhatIsLeftLastsForBoth) {
   const auto policy = Policy("tandem");
-  std::array<QuotaView, 1> quota = {{{.quota = 100ms, .left = 60ms, .until_refill = 60ms}}};
+  std::array<QuotaView, 1> quota = {{{.quota = 100ms, .left = 61ms, .until_refill = 60ms}}};
   ColocationSnapshot snapshot{.pending = 1,
                               .parallelism = 2,
                               .serving = 1,
@@ -163,7 +165,7 @@ TEST(TandemPolicy, StandsStillForRequestsUnderWayUnlessWhatIsLeftLastsForBoth) {
   EXPECT_EQ(policy->Decide(snapshot).hold, HoldReason::kQuota);
   quota[0].until_refill = 20ms;
   EXPECT_EQ(policy->Decide(snapshot).hold, std::nullopt);
-  EXPECT_EQ(policy->Decide(snapshot).threads, 2) << "60 ms: 20 for the request, and two threads";
+  EXPECT_EQ(policy->Decide(snapshot).threads, 2) << "20 ms for requests, and 20 for each of two threads";
   quota[0].until_refill = 60ms;
   snapshot.demand->each = 100us;
   EXPECT_EQ(policy->Decide(snapshot).hold, std::nullopt) << "it is over before training could stop";
@@ -187,14 +189,14 @@ TEST(TandemPolicy, LooksMoreOftenTheLessThereIsToSpare) {
   ColocationSnapshot snapshot = Limited(quota);
   snapshot.demand = RequestDemand{.cores = 0.25, .each = 4ms, .uneven = 9ms};
   EXPECT_EQ(policy->Decide(snapshot).look_again, TandemPolicy::kRunningLook);
-  quota[0].left = 51'875us;
-  EXPECT_EQ(policy->Decide(snapshot).look_again, 2'500us) << "a millisecond not counted, 51.5 needed, 3.125 missing";
-  quota[0].left = 49'500us;
+  quota[0].left = 55ms;
+  EXPECT_EQ(policy->Decide(snapshot).look_again, 2'500us);
+  quota[0].left = 52'600us;
   EXPECT_EQ(policy->Decide(snapshot).look_again, TandemPolicy::kShortestLook);
 }
 
 TEST(TandemPolicy, SharesWhatIsLeftOutToAllTrainers) {
-  const std::array<QuotaView, 1> quota = {{{.quota = 400ms, .left = 400ms, .until_refill = 50ms}}};
+  const std::array<QuotaView, 1> quota = {{{.quota = 410ms, .left = 401ms, .until_refill = 50ms}}};
   ColocationSnapshot snapshot{.trainers = 2, .parallelism = 8, .quotas = quota};
   EXPECT_EQ(Policy("tandem")->Decide(snapshot).threads, 4);
   snapshot.trainers = 20;
@@ -203,12 +205,12 @@ TEST(TandemPolicy, SharesWhatIsLeftOutToAllTrainers) {
 
 TEST(TandemPolicy, HoldsAndRunsNotToAndFro) {
   const auto policy = Policy("tandem");
-  std::array<QuotaView, 1> quota = {{{.quota = 100ms, .left = 37'500us, .until_refill = 20ms}}};
+  std::array<QuotaView, 1> quota = {{{.quota = 100ms, .left = 40'700us, .until_refill = 20ms}}};
   ColocationSnapshot snapshot = Limited(quota);
   EXPECT_EQ(policy->Decide(snapshot).hold, HoldReason::kQuota);
   snapshot.held = false;
   EXPECT_EQ(policy->Decide(snapshot).hold, std::nullopt);
-  quota[0].left = 36ms;
+  quota[0].left = 39ms;
   EXPECT_EQ(policy->Decide(snapshot).hold, HoldReason::kQuota);
 }
 
