@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,11 +31,14 @@ struct Scenario {
   std::vector<ScenarioPart> parts;
 };
 
-// kInvalidArgument begins with the place in the file as a JSON pointer.
-[[nodiscard]] Result<Scenario> ParseScenario(std::string_view text, const MeasurementKinds& kinds);
+// kInvalidArgument begins with the place in the file as a JSON pointer. With a quota (cores), every measurement that
+// has one gets this one instead, and what the file then has twice is left out; an error where none has.
+[[nodiscard]] Result<Scenario> ParseScenario(std::string_view text, const MeasurementKinds& kinds,
+                                             std::optional<double> quota = {});
 
 // The error names the file, too.
-[[nodiscard]] Result<Scenario> ReadScenario(const std::filesystem::path& file, const MeasurementKinds& kinds);
+[[nodiscard]] Result<Scenario> ReadScenario(const std::filesystem::path& file, const MeasurementKinds& kinds,
+                                            std::optional<double> quota = {});
 
 // The scenario files of a folder, in the order of their names.
 [[nodiscard]] std::vector<std::filesystem::path> ScenarioFiles(const std::filesystem::path& folder);

@@ -144,6 +144,12 @@ TEST(Scenario, RefusesMeasurementsThatAreNoneOrUnknownOrShowNothing) {
   EXPECT_EQ(ErrorOf(json), "/measurements: two rows are called 'm: {threads} threads'");
 }
 
+TEST(Scenario, AQuotaIsForMeasurementsThatHaveOne) {
+  const auto none = ParseScenario(kGood, FakeKinds(), 1.0);
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().message, "/measurements: none has a quota");
+}
+
 TEST(Scenario, RefusesPeersThatCouldNotBeStarted) {
   const auto with = [](const char* field, const Json::Value& value) {
     Json::Value json = Good();
