@@ -142,8 +142,9 @@ Result<Report> Make(const RunOptions& options, const Scenario& scenario, const f
 int Run(const RunOptions& options) {
   const auto file = FindScenario(options.scenario);
   if (!file) return Complain(file.error().message, kUsage);
-  const auto scenario = ReadScenario(*file, AllKinds(), options.quota);
+  auto scenario = ReadScenario(*file, AllKinds(), options.quota);
   if (!scenario) return Complain(scenario.error().message, kUsage);
+  if (options.quick) KeepQuick(*scenario);
   if (const auto chosen = CheckSelection(*scenario, options.selection); !chosen)
     return Complain(chosen.error().message, kUsage);
   // Minutes of measuring must not end at a path that cannot be written.

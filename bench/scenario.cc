@@ -44,6 +44,7 @@ Result<ScenarioPart> ParsePart(JsonFields fields, const MeasurementKinds& kinds,
     return Invalid("{}: there is no kind '{}'; there are {}", fields.At("kind"), Excerpt(kind), names);
   }
   TANDEM_ASSIGN(part.measurement, known->second(fields, peers));
+  TANDEM_ASSIGN(part.full_only, fields.FlagOr("full_only", false));
   TANDEM_ASSIGN(const std::vector<JsonFields> rows, fields.Objects("rows"));
   TANDEM_TRY(fields.Finish());
   if (rows.empty()) return Invalid("{}: must list at least one row", fields.At("rows"));
@@ -67,6 +68,10 @@ Status CheckTitles(const Scenario& scenario) {
 }
 
 }  // namespace
+
+void KeepQuick(Scenario& scenario) {
+  std::erase_if(scenario.parts, [](const ScenarioPart& part) { return part.full_only; });
+}
 
 Result<Scenario> ParseScenario(std::string_view text, const MeasurementKinds& kinds, std::optional<double> quota) {
   TANDEM_ASSIGN(Json::Value json, ParseStrictJson(text));

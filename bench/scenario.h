@@ -18,6 +18,7 @@ namespace tandem::bench {
 // One measurement of a scenario, and what is shown of it.
 struct ScenarioPart {
   std::unique_ptr<Measurement> measurement;
+  bool full_only = false;  // Left out at the quick pace.
   std::vector<RowSpec> rows;
 };
 
@@ -30,6 +31,9 @@ struct Scenario {
   std::vector<PeerSpec> peers;
   std::vector<ScenarioPart> parts;
 };
+
+// What is left of it at the quick pace.
+void KeepQuick(Scenario& scenario);
 
 // kInvalidArgument begins with the place in the file as a JSON pointer. With a quota (cores), every measurement that
 // has one gets this one instead, and what the file then has twice is left out; an error where none has.
