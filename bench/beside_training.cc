@@ -27,6 +27,8 @@ using namespace std::chrono_literals;
 const std::string kSimple = "idle";
 // For each second of a window; single requests are sent in addition to it.
 constexpr double kProbesPerSecond = 40;
+// Of the request whose threads do nothing but wake, compute for microseconds and answer.
+const std::string kProbeModel = "tiny";
 
 struct Spec {
   std::string model;
@@ -49,11 +51,10 @@ struct Round {
 class PolicySide {
  public:
   static Result<std::unique_ptr<PolicySide>> Start(const BenchContext& context, const Spec& spec,
-                                                   const ServedModel& served, const std::string& policy) {
-    TANDEM_ASSIGN(
-        auto server,
-        TrainingServer::Start(
-            context, {.models = {spec.model}, .trains = {spec.trains}, .policy = policy, .quota = spec.quota}));
+                                                   const std::vector<ServedModel>& served, const std::string& policy) {
+    TrainingServerSpec wanted{.models = {}, .trains = {spec.trains}, .policy = policy, .quota = spec.quota};
+    for (const ServedModel& model : served) wanted.models.push_back(model.model);
+    TANDEM_ASSIGN(auto server, TrainingServer::Start(context, wanted));
     return std::unique_ptr<PolicySide>(new PolicySide(context, spec, served, std::move(server)));
   }
 
@@ -62,7 +63,7 @@ class PolicySide {
     TANDEM_TRY(RunQueueWatch::Of(server_->pid()));
     return {};
   }
-  [[nodiscard]] Result<double> CpuPerRequest() const { return server_->CpuPerRequest(served_); }
+  [[nodiscard]] Result<double> CpuPerRequest() const { return server_->CpuPerRequest(served_.front()); }
 
   // The requests of one window; with the training, or without.
   [[nodiscard]] Result<Figures> Serve(const Round& round) const {
@@ -76,8 +77,8 @@ class PolicySide {
     figures["throttled"] = span.throttled;
     if (span.acknowledged) figures["acknowledged"] = *span.acknowledged;
     if (round.probe) {
-      TANDEM_ASSIGN(const Figures waits, RunQueue(round));
-      figures.insert(waits.begin(), waits.end());
+      TANDEM_ASSIGN(figures["wait"], RunQueueWait(served_.back(), round));
+      TANDEM_ASSIGN(figures["wait_run"], RunQueueWait(served_.front(), round));
     }
     if (round.train) TANDEM_TRY(server_->Pause());
     return figures;
@@ -94,7 +95,7 @@ class PolicySide {
   }
 
  private:
-  PolicySide(const BenchContext& context, const Spec& spec, const ServedModel& served,
+  PolicySide(const BenchContext& context, const Spec& spec, const std::vector<ServedModel>& served,
              std::unique_ptr<TrainingServer> server)
       : context_(context), spec_(spec), served_(served), server_(std::move(server)) {}
 
@@ -106,7 +107,7 @@ class PolicySide {
     load.warmup = 500ms;
     load.duration = Window();
     load.seed = static_cast<std::uint64_t>(round.number) + 1;
-    TANDEM_ASSIGN(auto request, server_->Request(served_));
+    TANDEM_ASSIGN(auto request, server_->Request(served_.front()));
     load.models.push_back({.model = spec_.model,
                            .request = std::move(request),
                            .arrivals = loadgen::ArrivalSpec::Poisson(round.rate),
@@ -120,8 +121,8 @@ class PolicySide {
     return Figures{{"p50", Seconds(model.latency.Percentile(50))}, {"p99", Seconds(model.latency.Percentile(99))}};
   }
 
-  [[nodiscard]] Result<Figures> RunQueue(const Round& round) const {
-    TANDEM_ASSIGN(auto request, server_->Request(served_));
+  [[nodiscard]] Result<double> RunQueueWait(const ServedModel& model, const Round& round) const {
+    TANDEM_ASSIGN(auto request, server_->Request(model));
     return Probe({.server = server_->pid(),
                   .port = server_->port(),
                   .request = std::move(request),
@@ -131,7 +132,7 @@ class PolicySide {
 
   const BenchContext& context_;
   const Spec& spec_;
-  const ServedModel& served_;
+  const std::vector<ServedModel>& served_;  // That of the spec, and last the one to probe with.
   const std::unique_ptr<TrainingServer> server_;
 };
 
@@ -141,9 +142,9 @@ class BesideTraining final : public Measurement {
 
   [[nodiscard]] std::vector<std::string> series() const override {
     std::vector<std::string> all = {"training.rate", "training.left", "better", "better_by_medians"};
-    for (const char* figure : {"p50", "p99", "load", "wait", "wait_slice"}) all.push_back(Format("alone.{}", figure));
+    for (const char* figure : {"p50", "p99", "load", "wait", "wait_run"}) all.push_back(Format("alone.{}", figure));
     for (const std::string& policy : spec_.policies) {
-      for (const char* figure : {"p50", "p99", "rate", "throttled", "acknowledged", "wait", "wait_slice"}) {
+      for (const char* figure : {"p50", "p99", "rate", "throttled", "acknowledged", "wait", "wait_run"}) {
         all.push_back(Format("{}.{}", policy, figure));
       }
     }
@@ -175,7 +176,12 @@ Result<SeriesMap> BesideTraining::Run(BenchContext& context, const std::set<std:
   if (spec_.quota > 0) {
     if (const auto possible = CpuGroup::Make(spec_.quota); !possible) return NotRun(possible.error().message);
   }
-  TANDEM_ASSIGN(const ServedModel served, PrepareModel(context, spec_.model));
+  std::vector<ServedModel> served;
+  TANDEM_ASSIGN(served.emplace_back(), PrepareModel(context, spec_.model));
+  const auto waits = [](const std::string& name) { return name.ends_with(".wait") || name.ends_with(".wait_run"); };
+  if (std::ranges::any_of(wanted, waits) && spec_.model != kProbeModel) {
+    TANDEM_ASSIGN(served.emplace_back(), PrepareModel(context, kProbeModel));
+  }
   std::map<std::string, std::unique_ptr<PolicySide>> servers;
   for (const std::string& policy : spec_.policies) {
     TANDEM_ASSIGN(servers[policy], PolicySide::Start(context, spec_, served, policy));
@@ -189,7 +195,7 @@ Result<SeriesMap> BesideTraining::Run(BenchContext& context, const std::set<std:
   const Status counted = first.RunQueueCounted();
   std::map<std::string, int> rounds;  // That a side has behind it.
   const auto serve = [&](const PolicySide& side, const std::string& name, bool train) {
-    const bool probe = wanted.contains(name + ".wait") || wanted.contains(name + ".wait_slice");
+    const bool probe = wanted.contains(name + ".wait") || wanted.contains(name + ".wait_run");
     return side.Serve({.rate = rate, .number = rounds[name]++, .train = train, .probe = probe && counted});
   };
   std::vector<Side> sides = {

@@ -21,9 +21,10 @@ namespace tandem::bench {
 //   POLICY.throttled       share of the periods whose quota was used up; 0 without a quota
 //   POLICY.acknowledged    seconds until a trainer saw that it may go on or not, p99: the upper bound of its bucket in
 //                          the server's histogram; no sample in a round in which none was told anything
-//   alone.wait, POLICY.wait              seconds that the server's threads waited for a core because of one request,
-//   alone.wait_slice, POLICY.wait_slice  p99 of requests sent singly after the window (run_queue_probe.h); not made
-//                                        unless they are wanted
+//   alone.wait, POLICY.wait          seconds that the server's threads waited for a core because of one request to the
+//                                    model "tiny", p99 of requests sent singly after the window (run_queue_probe.h)
+//   alone.wait_run, POLICY.wait_run  the same of requests to the model itself, all waits of a run together. None of
+//                                    these is made unless it is wanted
 //   better                 how many of the others have both a lower p99 and more training than the first policy, within
 //                          one round, in more than half of the rounds
 //   better_by_medians      the same by the medians of all rounds

@@ -44,16 +44,13 @@ bool AnswersRequests(std::string_view thread_name) {
   return thread_name == "ort-pool" || thread_name.starts_with("worker-") || thread_name.starts_with("http-");
 }
 
-RunQueueDelay LongestDelay(const std::vector<ThreadWait>& before, const std::vector<ThreadWait>& after) {
-  RunQueueDelay delay;
+std::chrono::nanoseconds LongestDelay(const std::vector<ThreadWait>& before, const std::vector<ThreadWait>& after) {
+  std::chrono::nanoseconds longest{0};
   for (const ThreadWait& now : after) {
     const auto then = std::ranges::find(before, now.thread, &ThreadWait::thread);
-    if (then == before.end() || now.slices <= then->slices) continue;
-    const std::chrono::nanoseconds waited = now.waited - then->waited;
-    delay.total = std::max(delay.total, waited);
-    delay.per_slice = std::max(delay.per_slice, waited / (now.slices - then->slices));
+    if (then != before.end()) longest = std::max(longest, now.waited - then->waited);
   }
-  return delay;
+  return longest;
 }
 
 Result<RunQueueWatch> RunQueueWatch::Of(pid_t server) {

@@ -26,14 +26,10 @@ struct ThreadWait {
 // By the names that a server gives its threads (ARCHITECTURE.md): one that an answer waits for.
 [[nodiscard]] bool AnswersRequests(std::string_view thread_name);
 
-// How long threads waited for a core while one request was answered. The longest single wait lies between the two.
-struct RunQueueDelay {
-  std::chrono::nanoseconds total{0};      // All waits together, of the thread that waited longest.
-  std::chrono::nanoseconds per_slice{0};  // The mean of its waits, of the thread for which that is longest.
-};
-
-// Pure. Threads that are in one of the two alone do not count.
-[[nodiscard]] RunQueueDelay LongestDelay(const std::vector<ThreadWait>& before, const std::vector<ThreadWait>& after);
+// How long the thread that waited longest between two looks did so, all its waits together. Pure. Threads that are in
+// one of the two alone do not count.
+[[nodiscard]] std::chrono::nanoseconds LongestDelay(const std::vector<ThreadWait>& before,
+                                                    const std::vector<ThreadWait>& after);
 
 // The threads of a server that requests wait for, as they are when it is made. Used by one thread.
 class RunQueueWatch {

@@ -24,13 +24,12 @@ constexpr double kMeanPause = 0.008;
 
 }  // namespace
 
-Result<Figures> Probe(const RunQueueProbe& probe) {
+Result<double> Probe(const RunQueueProbe& probe) {
   TANDEM_ASSIGN(const auto caller, loadgen::HttpCaller::Create({.host = "127.0.0.1", .port = probe.port}));
   TANDEM_ASSIGN(const RunQueueWatch watch, RunQueueWatch::Of(probe.server));
   std::mt19937_64 random(probe.seed);
   std::exponential_distribution<double> pause(1 / kMeanPause);
-  loadgen::LatencyHistogram totals;
-  loadgen::LatencyHistogram slices;
+  loadgen::LatencyHistogram waits;
   std::vector<ThreadWait> before;
   // The first opens the connection and counts for nothing.
   for (int i = 0; i <= probe.requests; ++i) {
@@ -39,14 +38,10 @@ Result<Figures> Probe(const RunQueueProbe& probe) {
     if (answer.status != 200) return Fail(ErrorCode::kInternal, "a probe was answered with {}", answer.status);
     std::this_thread::sleep_for(kSettle);
     TANDEM_ASSIGN(std::vector<ThreadWait> after, watch.Look());
-    if (i > 0) {
-      const RunQueueDelay delay = LongestDelay(before, after);
-      totals.Record(delay.total);
-      slices.Record(delay.per_slice);
-    }
+    if (i > 0) waits.Record(LongestDelay(before, after));
     before = std::move(after);
   }
-  return Figures{{"wait", Seconds(totals.Percentile(99))}, {"wait_slice", Seconds(slices.Percentile(99))}};
+  return Seconds(waits.Percentile(99));
 }
 
 }  // namespace tandem::bench

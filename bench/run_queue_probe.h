@@ -5,7 +5,6 @@
 #include <sys/types.h>
 
 #include "api/base/result.h"
-#include "bench/interleave.h"
 #include "loadgen/http_request.h"
 
 namespace tandem::bench {
@@ -19,8 +18,8 @@ struct RunQueueProbe {
 };
 
 // Sends requests one at a time, each after a random pause in which nobody asks for anything, and looks after each how
-// long the server's threads have waited for a core because of it (LongestDelay in run_queue.h). Figures, the p99 of all
-// requests: "wait" (the total) and "wait_slice" (the mean of its slices). Blocks.
-[[nodiscard]] Result<Figures> Probe(const RunQueueProbe& probe);
+// long the server's threads have waited for a core because of it: LongestDelay() in run_queue.h. The p99 of all
+// requests in seconds. Blocks.
+[[nodiscard]] Result<double> Probe(const RunQueueProbe& probe);
 
 }  // namespace tandem::bench

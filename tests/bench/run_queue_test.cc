@@ -29,11 +29,9 @@ TEST(AnswersRequests, GoesByTheNamesOfThreads) {
 TEST(LongestDelay, IsThatOfTheThreadThatWaitedLongest) {
   const std::vector<ThreadWait> before = {{1, 100us, 10}, {2, 0us, 5}, {3, 5ms, 1}};
   const std::vector<ThreadWait> after = {{1, 400us, 20}, {2, 200us, 6}, {3, 5ms, 1}, {4, 9ms, 1}};
-  const RunQueueDelay delay = LongestDelay(before, after);
-  EXPECT_EQ(delay.total, 300us);      // Of thread 1, in ten slices.
-  EXPECT_EQ(delay.per_slice, 200us);  // Of thread 2, in one.
-  EXPECT_EQ(LongestDelay(after, after).total, 0ns);
-  EXPECT_EQ(LongestDelay({}, after).total, 0ns);
+  EXPECT_EQ(LongestDelay(before, after), 300us);
+  EXPECT_EQ(LongestDelay(after, after), 0ns);
+  EXPECT_EQ(LongestDelay({}, after), 0ns);
 }
 
 TEST(RunQueueWatch, SeesThreadsOfTheRightNamesGetACore) {
