@@ -18,8 +18,16 @@ namespace tandem::bench {
 //   training.rate          steps a second when nobody asks, by the policy "idle", which must be one of them
 //   training.left          of that, what the requests leave: rate × (1 − load)
 //   POLICY.p50, POLICY.p99, POLICY.rate                                            of both at once
-//   better                 how many of the others have both a lower p99 and more training than the first policy
 //   POLICY.throttled       share of the periods whose quota was used up; 0 without a quota
+//   POLICY.acknowledged    seconds until a trainer saw that it may go on or not, p99: the upper bound of its bucket in
+//                          the server's histogram; no sample in a round in which none was told anything
+//   alone.wait, POLICY.wait          seconds that the server's threads waited for a core because of one request to the
+//                                    model "tiny", p99 of requests sent singly after the window (run_queue_probe.h)
+//   alone.wait_run, POLICY.wait_run  the same of requests to the model itself, all waits of a run together. None of
+//                                    these is made unless it is wanted
+//   better                 how many of the others have both a lower p99 and more training than the first policy, within
+//                          one round, in more than half of the rounds
+//   better_by_medians      the same by the medians of all rounds
 [[nodiscard]] Result<std::unique_ptr<Measurement>> ParseBesideTraining(JsonFields& fields,
                                                                        const std::vector<PeerSpec>& peers);
 

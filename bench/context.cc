@@ -2,6 +2,7 @@
 
 #include <exception>
 
+#include "api/base/format.h"
 #include "bench/training/network_job.h"
 #include "bench/training_side.h"
 #include "tests/fakes/onnx_writer.h"
@@ -24,9 +25,11 @@ Result<fs::path> SourceOf(const BenchContext& context, const std::string& model)
     TANDEM_ASSIGN(const fs::path folder, SetupFolder(context, model));
     return folder / kModelFile;
   }
-  fs::path source = model == "squeezenet" ? context.squeezenet : context.folder / model;
+  const bool shipped = model == "squeezenet" || model == "shufflenet";
+  fs::path source = context.folder / model;
+  if (shipped) source = context.test_models / Format("light_{}.onnx", model);
   if (fs::is_regular_file(source)) return source;
-  const char* const advice = model == "squeezenet" ? "it comes with Debian's libonnx-testdata" : "is the path right?";
+  const char* const advice = shipped ? "it comes with Debian's libonnx-testdata" : "is the path right?";
   return Fail(ErrorCode::kNotFound, "the model '{}' is not there; {}", source.string(), advice);
 }
 

@@ -28,7 +28,7 @@ struct BenchContext {
   std::filesystem::path bench;                // This program.
   std::filesystem::path peer_folder;          // bench/peers of the checkout.
   std::filesystem::path folder;               // Of the scenario file.
-  std::filesystem::path squeezenet;           // The ONNX file.
+  std::filesystem::path test_models;          // Of Debian's libonnx-testdata.
   std::filesystem::path work;                 // A temporary folder: models, logs.
   std::string ort_library;                    // Empty: the system's.
   int threads = 1;                            // Of one inference, in our server, in peers and bare.
@@ -43,9 +43,9 @@ struct BenchContext {
   [[nodiscard]] Status CheckStop() const;
 };
 
-// Writes the model into the work folder the first time; its file there. "tiny" (an MLP 64→64→64), "squeezenet" (of
-// Debian's libonnx-testdata), "resnet50" (as bench/training has it), or the path of an ONNX file, seen from the folder
-// of the scenario.
+// Writes the model into the work folder the first time; its file there. "tiny" (an MLP 64→64→64), "squeezenet" and
+// "shufflenet" (of Debian's libonnx-testdata), "resnet50" (as bench/training has it), or the path of an ONNX file, seen
+// from the folder of the scenario.
 [[nodiscard]] Result<std::filesystem::path> ModelFile(const BenchContext& context, const std::string& model);
 // By what a server knows it: its own name, or that of its file without the extension.
 [[nodiscard]] std::string ModelName(const std::string& model);

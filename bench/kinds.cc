@@ -4,6 +4,7 @@
 #include "bench/generator_kinds.h"
 #include "bench/overload.h"
 #include "bench/server_kinds.h"
+#include "bench/several_models.h"
 #include "bench/side_by_side.h"
 #include "bench/training_kinds.h"
 
@@ -18,6 +19,7 @@ MeasurementKinds AllKinds() {
       {"generator_rate", ParseGeneratorRate},
       {"idle", ParseIdle},
       {"overload", ParseOverload},
+      {"several_models", ParseSeveralModels},
       {"side_by_side", ParseSideBySide},
       {"start", ParseStart},
       {"training_checkpoint", ParseTrainingCheckpoint},

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -86,6 +87,7 @@ struct RunOptions {
   bool quick = false;
   std::string json_file;
   std::string ort_library;
+  std::optional<double> quota;
   Selection selection;
 };
 
@@ -111,8 +113,7 @@ BenchContext MakeContext(const RunOptions& options, const Scenario& scenario, co
   context.bench = OwnFile();
   context.peer_folder = SourceFolder() / "bench" / "peers";
   context.folder = fs::absolute(file).parent_path();
-  context.squeezenet =
-      std::string(root == nullptr ? "" : root) + "/usr/share/libonnx-testdata/data/light/light_squeezenet.onnx";
+  context.test_models = std::string(root == nullptr ? "" : root) + "/usr/share/libonnx-testdata/data/light";
   context.work = work;
   context.ort_library = options.ort_library;
   context.threads = UsableCores();
@@ -141,8 +142,9 @@ Result<Report> Make(const RunOptions& options, const Scenario& scenario, const f
 int Run(const RunOptions& options) {
   const auto file = FindScenario(options.scenario);
   if (!file) return Complain(file.error().message, kUsage);
-  const auto scenario = ReadScenario(*file, AllKinds());
+  auto scenario = ReadScenario(*file, AllKinds(), options.quota);
   if (!scenario) return Complain(scenario.error().message, kUsage);
+  if (options.quick) KeepQuick(*scenario);
   if (const auto chosen = CheckSelection(*scenario, options.selection); !chosen)
     return Complain(chosen.error().message, kUsage);
   // Minutes of measuring must not end at a path that cannot be written.
@@ -195,7 +197,7 @@ int List(bool json) {
     const auto scenario = ReadScenario(file, AllKinds());
     if (!scenario) return Complain(scenario.error().message);
     if (!json) {
-      std::printf("%-11s %s (about %g min, with --quick %g)\n", scenario->name.c_str(), scenario->what.c_str(),
+      std::printf("%-14s %s (about %g min, with --quick %g)\n", scenario->name.c_str(), scenario->what.c_str(),
                   scenario->full.minutes, scenario->quick.minutes);
     }
     Json::Value& item = list.append(Json::objectValue);
@@ -230,6 +232,7 @@ int main(int argc, char** argv) {
       "Examples:\n"
       "  tandem bench serving --quick\n"
       "  tandem bench serving --json serving.json\n"
+      "  tandem bench colocation --quota 1\n"
       "  tandem bench ./mine.json --only throughput\n"
       "  tandem bench check serving.json\n"
       "  tandem bench peers install     the Python servers that scenarios compare with");
@@ -238,6 +241,11 @@ int main(int argc, char** argv) {
   app.add_flag("--quick", options.quick, "Fewer and shorter windows: for a first look");
   app.add_option("--json", options.json_file, "Also write the figures to this file");
   app.add_option("--only", options.selection.only, "Only rows whose \"metric: case\" contains one of these texts");
+  app.add_option("--quota", options.quota,
+                 "Put each server with its trainers into a control group of so many cores' worth of CPU time, where "
+                 "training is beside requests")
+      ->type_name("CORES")
+      ->check(CLI::PositiveNumber);
   app.add_option("--ort-library", options.ort_library, "ONNX Runtime to compare with, instead of the system's");
   std::string check_file;
   CLI::App* check = app.add_subcommand("check", "Exit 1 and list the rows of a file that miss what is promised");

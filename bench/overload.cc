@@ -9,6 +9,7 @@
 #include "bench/bare_session.h"
 #include "bench/interleave.h"
 #include "bench/load_window.h"
+#include "bench/recovery.h"
 #include "loadgen/infer_request_bytes.h"
 #include "loadgen/run.h"
 
@@ -21,7 +22,11 @@ using loadgen::ModelReport;
 // Enough to keep the device busy while answers are on their way.
 constexpr int kUsersAtCapacity = 4;
 constexpr double kLoadAfterwards = 0.5;
-constexpr double kAfterwards = 1;
+// The second after, and then some to see a recovery that takes longer.
+constexpr double kSecondAfter = 1;
+constexpr double kAfterwards = 2;
+// So many in time are as good as all: at half of the capacity some are missed by chance.
+constexpr double kNearlyAll = 0.99;
 
 // A server under load, and what is asked of it.
 class LoadedServer {
@@ -46,10 +51,13 @@ class LoadedServer {
     TANDEM_ASSIGN(const Phases over, Offer({{.rate = times * capacity, .seconds = window},
                                             {.rate = kLoadAfterwards * capacity, .seconds = kAfterwards}},
                                            slo));
+    const std::vector<LaterRequest>& later = over[1].requests;
     return Figures{{"capacity", capacity},
                    {"full", static_cast<double>(full[0].counts.ok) / window},
                    {"over", static_cast<double>(over[0].counts.ok) / window},
-                   {"recovered", static_cast<double>(over[1].counts.ok) / static_cast<double>(over[1].counts.total())},
+                   {"recovered", InTimeUntil(later, kSecondAfter)},
+                   {"recovery", LastMissed(later)},
+                   {"recovery_99", RecoveredAfter(later, kNearlyAll)},
                    {"refusal", Seconds(over[0].refusals.Percentile(50))}};
   }
 
@@ -58,6 +66,7 @@ class LoadedServer {
   struct Phase {
     loadgen::OutcomeCounts counts;
     loadgen::LatencyHistogram refusals;
+    std::vector<LaterRequest> requests;  // Due since its begin.
   };
   using Phases = std::vector<Phase>;
 
@@ -88,6 +97,7 @@ class LoadedServer {
       std::size_t phase = 0;
       while (phase + 1 < steps.size() && due >= steps[phase].seconds) due -= steps[phase++].seconds;
       phases[phase].counts.Add(judged.outcome);
+      phases[phase].requests.push_back({.due = due, .missed = judged.outcome != loadgen::Outcome::kOk});
       if (judged.outcome == loadgen::Outcome::kRejected) phases[phase].refusals.Record(judged.latency);
     };
     TANDEM_ASSIGN(const loadgen::LoadReport report, loadgen::RunLoad(spec, {.on_request = judge}));
@@ -97,7 +107,7 @@ class LoadedServer {
                   model.failures.begin()->first);
     }
     for (const Phase& phase : phases) {
-      if (phase.counts.total() == 0) return Fail(ErrorCode::kInternal, "no request was due in a step of the load");
+      if (phase.requests.empty()) return Fail(ErrorCode::kInternal, "no request was due in a step of the load");
     }
     return phases;
   }
@@ -116,7 +126,7 @@ class Overload final : public Measurement {
   [[nodiscard]] std::vector<std::string> series() const override {
     std::vector<std::string> all;
     for (const char* side : kAdmissions) {
-      for (const char* figure : {"capacity", "full", "over", "recovered", "refusal"}) {
+      for (const char* figure : {"capacity", "full", "over", "recovered", "recovery", "recovery_99", "refusal"}) {
         all.push_back(Format("{}.{}", side, figure));
       }
     }

@@ -7,6 +7,7 @@
 
 #include "api/wire/json_document.h"
 #include "api/wire/json_text.h"
+#include "bench/row_templates.h"
 
 namespace tandem::bench {
 namespace {
@@ -43,6 +44,7 @@ Result<ScenarioPart> ParsePart(JsonFields fields, const MeasurementKinds& kinds,
     return Invalid("{}: there is no kind '{}'; there are {}", fields.At("kind"), Excerpt(kind), names);
   }
   TANDEM_ASSIGN(part.measurement, known->second(fields, peers));
+  TANDEM_ASSIGN(part.full_only, fields.FlagOr("full_only", false));
   TANDEM_ASSIGN(const std::vector<JsonFields> rows, fields.Objects("rows"));
   TANDEM_TRY(fields.Finish());
   if (rows.empty()) return Invalid("{}: must list at least one row", fields.At("rows"));
@@ -67,8 +69,15 @@ Status CheckTitles(const Scenario& scenario) {
 
 }  // namespace
 
-Result<Scenario> ParseScenario(std::string_view text, const MeasurementKinds& kinds) {
-  TANDEM_ASSIGN(const Json::Value json, ParseStrictJson(text));
+void KeepQuick(Scenario& scenario) {
+  std::erase_if(scenario.parts, [](const ScenarioPart& part) { return part.full_only; });
+}
+
+Result<Scenario> ParseScenario(std::string_view text, const MeasurementKinds& kinds, std::optional<double> quota) {
+  TANDEM_ASSIGN(Json::Value json, ParseStrictJson(text));
+  if (quota && !SetQuota(json, *quota)) return Invalid("/measurements: none has a quota");
+  TANDEM_TRY(ExpandRows(json));
+  if (quota) DropRepeatedRows(json);
   TANDEM_ASSIGN(JsonFields fields, JsonFields::Of(json, ""));
   Scenario scenario;
   TANDEM_ASSIGN(scenario.name, fields.Text("name"));
@@ -94,7 +103,8 @@ Result<Scenario> ParseScenario(std::string_view text, const MeasurementKinds& ki
   return scenario;
 }
 
-Result<Scenario> ReadScenario(const std::filesystem::path& file, const MeasurementKinds& kinds) {
+Result<Scenario> ReadScenario(const std::filesystem::path& file, const MeasurementKinds& kinds,
+                              std::optional<double> quota) {
   std::ifstream stream(file, std::ios::binary);
   std::string text(kMaxScenarioBytes + 1, '\0');
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));
@@ -102,7 +112,7 @@ Result<Scenario> ReadScenario(const std::filesystem::path& file, const Measureme
   if (!stream.eof()) {
     return Invalid("'{}' cannot be read, or has more than {} bytes", file.string(), kMaxScenarioBytes);
   }
-  auto scenario = ParseScenario(text, kinds);
+  auto scenario = ParseScenario(text, kinds, quota);
   if (!scenario) return Fail(scenario.error().code, "'{}': {}", file.string(), scenario.error().message);
   return scenario;
 }

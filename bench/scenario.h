@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,7 @@ namespace tandem::bench {
 // One measurement of a scenario, and what is shown of it.
 struct ScenarioPart {
   std::unique_ptr<Measurement> measurement;
+  bool full_only = false;  // Left out at the quick pace.
   std::vector<RowSpec> rows;
 };
 
@@ -30,11 +32,17 @@ struct Scenario {
   std::vector<ScenarioPart> parts;
 };
 
-// kInvalidArgument begins with the place in the file as a JSON pointer.
-[[nodiscard]] Result<Scenario> ParseScenario(std::string_view text, const MeasurementKinds& kinds);
+// What is left of it at the quick pace.
+void KeepQuick(Scenario& scenario);
+
+// kInvalidArgument begins with the place in the file as a JSON pointer. With a quota (cores), every measurement that
+// has one gets this one instead, and what the file then has twice is left out; an error where none has.
+[[nodiscard]] Result<Scenario> ParseScenario(std::string_view text, const MeasurementKinds& kinds,
+                                             std::optional<double> quota = {});
 
 // The error names the file, too.
-[[nodiscard]] Result<Scenario> ReadScenario(const std::filesystem::path& file, const MeasurementKinds& kinds);
+[[nodiscard]] Result<Scenario> ReadScenario(const std::filesystem::path& file, const MeasurementKinds& kinds,
+                                            std::optional<double> quota = {});
 
 // The scenario files of a folder, in the order of their names.
 [[nodiscard]] std::vector<std::filesystem::path> ScenarioFiles(const std::filesystem::path& folder);

@@ -30,6 +30,7 @@ class ServerProcess {
   ServerProcess(const ServerProcess&) = delete;
   ServerProcess& operator=(const ServerProcess&) = delete;
 
+  [[nodiscard]] pid_t pid() const { return process_->pid(); }
   [[nodiscard]] int http_port() const { return http_port_; }
   [[nodiscard]] int grpc_port() const { return grpc_port_; }
   // From just before the process was made to the first positive answer of /v2/health/ready.

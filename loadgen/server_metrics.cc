@@ -12,7 +12,7 @@ namespace {
 // One line: name{label="value",…} number [timestamp].
 struct Sample {
   std::string_view name;
-  std::string model, job, reason;  // Of the labels of these names.
+  std::string model, job, reason, cause, le;  // Of the labels of these names.
   double value = 0;
 };
 
@@ -76,6 +76,10 @@ bool TakeLabels(std::string_view& text, Sample& sample) {
       sample.job = *std::move(value);
     } else if (label == "reason") {
       sample.reason = *std::move(value);
+    } else if (label == "cause") {
+      sample.cause = *std::move(value);
+    } else if (label == "le") {
+      sample.le = *std::move(value);
     }
     SkipSpace(text);
     if (text.starts_with(',')) text.remove_prefix(1);
@@ -129,6 +133,12 @@ void Take(const Sample& sample, ServerMetrics& metrics) {
     metrics.jobs[sample.job].iterations += sample.value;
   } else if (sample.name == "tandem_training_held_seconds_total") {
     metrics.jobs[sample.job].held_s[sample.reason] += sample.value;
+  } else if (sample.name == "tandem_slo_missed_by_cause_total") {
+    const double missed = metrics.missed_by_training.value_or(0);
+    metrics.missed_by_training = missed + (sample.cause == "training" ? sample.value : 0);
+  } else if (sample.name == "tandem_gate_acknowledgement_seconds_bucket") {
+    const std::optional<double> bound = TakeNumber(sample.le);
+    if (bound && !std::isnan(*bound)) metrics.acknowledgements[*bound] += sample.value;
   } else if (FieldOf(unused, sample.name) != nullptr) {
     *FieldOf(metrics.models[sample.model], sample.name) += sample.value;
   }
@@ -154,8 +164,8 @@ Result<ServerMetrics> ParseServerMetrics(std::string_view text) {
     const std::optional<Sample> sample = ParseSample(line);
     if (!sample) return Invalid("line {} of the metrics is no sample: '{}'", number, Excerpt(line));
     Take(*sample, metrics);
-    if (metrics.models.size() + metrics.jobs.size() > kMaxSeries) {
-      return Fail(ErrorCode::kTooLarge, "the metrics name more than {} models and jobs", kMaxSeries);
+    if (metrics.models.size() + metrics.jobs.size() + metrics.acknowledgements.size() > kMaxSeries) {
+      return Fail(ErrorCode::kTooLarge, "the metrics name more than {} models, jobs and bounds", kMaxSeries);
     }
   }
   return metrics;
@@ -176,6 +186,22 @@ std::vector<ServerView> Between(const ServerMetrics& before, const ServerMetrics
                      .total_ms = mean_ms(start.total_us, now.total_us)});
   }
   return views;
+}
+
+std::optional<double> PercentileBound(const CountsUpTo& before, const CountsUpTo& after, double percent) {
+  const auto counted = [&](double bound, double now) {
+    const auto then = before.find(bound);
+    return now - (then == before.end() ? 0 : then->second);
+  };
+  if (after.empty()) return std::nullopt;
+  const double all = counted(after.rbegin()->first, after.rbegin()->second);
+  if (all < 0.5) return std::nullopt;
+  std::optional<double> largest;
+  for (const auto& [bound, now] : after) {
+    if (std::isfinite(bound)) largest = bound;
+    if (counted(bound, now) >= all * percent / 100) break;
+  }
+  return largest;
 }
 
 }  // namespace tandem::loadgen

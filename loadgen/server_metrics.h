@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,9 +28,16 @@ struct TrainingCounters {
   [[nodiscard]] double held() const;  // All reasons together.
 };
 
+// A histogram as Prometheus has it: by the upper bound of a bucket, how many were counted up to there; the last bound
+// may be infinite.
+using CountsUpTo = std::map<double, double>;
+
 struct ServerMetrics {
   std::map<std::string, ServerCounters> models;
   std::map<std::string, TrainingCounters> jobs;
+  CountsUpTo acknowledgements;  // Seconds until trainers saw that they may go on or not; of our own server.
+  // Requests that were late or refused because of training; empty where the server does not tell.
+  std::optional<double> missed_by_training;
   bool ours = false;  // It has metrics that only our own server has.
 };
 
@@ -47,5 +55,9 @@ struct ServerView {
 // Between two readings, for the models that had requests. A model whose counters went back (the server was started
 // again, or the model loaded anew) has none.
 [[nodiscard]] std::vector<ServerView> Between(const ServerMetrics& before, const ServerMetrics& after);
+
+// The upper bound of the bucket that holds the percentile of what was counted between two readings: the value itself is
+// at most that. The largest finite bound for what is above it. Empty when nothing was counted.
+[[nodiscard]] std::optional<double> PercentileBound(const CountsUpTo& before, const CountsUpTo& after, double percent);
 
 }  // namespace tandem::loadgen

@@ -37,6 +37,11 @@ check 2 '' check
 check 2 'cannot be read' "$WORK/absent.json"
 echo '{"name": "mine"}' >"$WORK/mine.json"
 check 2 "mine.json': /what: is missing" "$WORK/mine.json"
+check 0 '--quota CORES' --help
+for quota in 0 -1 many; do check 2 '--quota' colocation --quota "$quota"; done
+check 2 'none has a quota' serving --quota 1
+check 2 'quota: must be from 0 to 1024' colocation --quota 2000
+check 2 'is in no row of .*load 0.3, quota of 1.5 cores, tandem' colocation --quota 1.5 --only nonsense
 check 2 'is in no row of .*start to ready' serving --only nonsense
 
 # A run that fails at once, for want of a model.

@@ -33,6 +33,26 @@ TEST(ShippedScenarios, AreSoundAndKeepTheirTime) {
   }
 }
 
+TEST(ShippedScenarios, ColocationTakesAQuotaForAllOfTraining) {
+  const fs::path file = fs::path(TANDEM_SOURCE_DIR) / "bench" / "scenarios" / "colocation.json";
+  const auto own = ReadScenario(file, AllKinds());
+  const auto limited = ReadScenario(file, AllKinds(), 1.5);
+  ASSERT_TRUE(own && limited) << (own ? limited : own).error().message;
+  // Its own cells under a quota are the same as others by then, but for their loads.
+  EXPECT_LT(limited->parts.size(), own->parts.size());
+  int rows = 0;
+  for (const ScenarioPart& part : limited->parts) {
+    for (const RowSpec& row : part.rows) {
+      if (!row.cell.contains(" beside ")) continue;
+      EXPECT_THAT(row.cell, testing::HasSubstr(", quota of 1.5 cores")) << row.metric;
+      if (row.metric != "p99 beside training ÷ alone" || !row.goal.must) continue;
+      EXPECT_EQ(row.goal.must, 1.15);
+      ++rows;
+    }
+  }
+  EXPECT_GE(rows, 8);
+}
+
 // A scenario with this measurement, whose one row shows `of`.
 std::string ErrorOf(const std::string& fields, const std::string& of = "ready") {
   const std::string text = R"({"name": "mine", "what": "a thing",
@@ -52,10 +72,13 @@ TEST(Kinds, TakeWhatTheirFieldsMayBe) {
       {"name": "s", "from": "peer", "peer": "null", "protocol": "raw", "path": "/"}])",
                     "s.p99"),
             "no error");
-  EXPECT_EQ(ErrorOf(R"("kind": "overload", "model": "tiny", "slo_runs": 5, "times": 3)", "queue.over"), "no error");
+  EXPECT_EQ(ErrorOf(R"("kind": "overload", "model": "tiny", "slo_runs": 5, "times": 3)", "queue.recovery"), "no error");
   const std::string beside =
       R"("kind": "beside_training", "model": "tiny", "network": "squeezenet", "batch": 4, "load": 0.3, "windows": 5)";
   EXPECT_EQ(ErrorOf(beside + R"(, "quota": 1, "policies": ["tandem", "idle"])", "idle.throttled"), "no error");
+  for (const char* of : {"tandem.wait", "alone.wait_run", "idle.acknowledged", "better", "better_by_medians"}) {
+    EXPECT_EQ(ErrorOf(beside + R"(, "quota": 0, "policies": ["tandem", "idle"])", of), "no error");
+  }
   EXPECT_EQ(ErrorOf(beside + R"(, "quota": 0, "policies": [])", "alone.p99"),
             "/measurements/0/policies: must hold 'idle'");
   EXPECT_THAT(ErrorOf(beside + R"(, "quota": 0, "policies": ["idle", "herald"])", "alone.p99"),
@@ -100,6 +123,28 @@ TEST(Kinds, SideBySideRefusesSidesThatMakeNoSense) {
             place + "/1/name: there are two sides 's'");
   EXPECT_EQ(sides(R"({"name": "t", "from": "json_decoding"})"),
             "/measurements/0/rows/0: this measurement has no series 's.p50'; it has t.p50, t.speed");
+}
+
+TEST(Kinds, SeveralModelsHaveNamesRatesAndAPolicyOfTheirOwn) {
+  const auto error = [](const std::string& models, const std::string& trains, const std::string& of,
+                        const std::string& policy = "tandem") {
+    return ErrorOf(R"("kind": "several_models", "slo_times": 2, "models": [)" + models + R"(], "trains": [)" + trains +
+                       R"(], "policy": ")" + policy + "\"",
+                   of);
+  };
+  const std::string tiny = R"({"model": "tiny", "load": 0.1})";
+  const std::string trained = R"({"network": "transformer", "batch": 8})";
+  for (const char* of : {"attainment", "tiny.attainment", "tiny.slo", "transformer.rate", "missed"}) {
+    EXPECT_EQ(error(tiny, trained, of), "no error");
+  }
+  EXPECT_EQ(error("", trained, "load"), "/measurements/0/models: must list at least one model");
+  EXPECT_EQ(error(tiny, "", "load"), "/measurements/0/trains: must list at least one network");
+  EXPECT_EQ(error(tiny + "," + tiny, trained, "load"), "/measurements/0/models/1/model: is there twice");
+  EXPECT_EQ(error(tiny, trained + "," + trained, "load"), "/measurements/0/trains/1/network: is there twice");
+  EXPECT_EQ(error(R"({"model": "tiny", "load": 2})", trained, "load"),
+            "/measurements/0/models/0/load: must be from 0.001 to 1, not 2");
+  EXPECT_THAT(error(tiny, trained, "load", "herald"),
+              testing::HasSubstr("/measurements/0/policy: co-location policy 'herald' is not known"));
 }
 
 TEST(Kinds, OthersRefuseParametersThatMakeNoSense) {

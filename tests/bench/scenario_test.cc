@@ -144,6 +144,25 @@ TEST(Scenario, RefusesMeasurementsThatAreNoneOrUnknownOrShowNothing) {
   EXPECT_EQ(ErrorOf(json), "/measurements: two rows are called 'm: {threads} threads'");
 }
 
+TEST(Scenario, WhatIsForTheFullPaceAloneIsLeftOutOfTheQuickOne) {
+  Json::Value json = Good();
+  json["measurements"][1] = json["measurements"][0];
+  json["measurements"][1]["full_only"] = true;
+  json["measurements"][1]["rows"][0]["metric"] = "other";
+  auto scenario = ParseScenario(Json::writeString(Json::StreamWriterBuilder(), json), FakeKinds());
+  ASSERT_TRUE(scenario) << scenario.error().message;
+  EXPECT_EQ(scenario->parts.size(), 2U);
+  KeepQuick(*scenario);
+  ASSERT_EQ(scenario->parts.size(), 1U);
+  EXPECT_EQ(scenario->parts[0].rows[0].metric, "m");
+}
+
+TEST(Scenario, AQuotaIsForMeasurementsThatHaveOne) {
+  const auto none = ParseScenario(kGood, FakeKinds(), 1.0);
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().message, "/measurements: none has a quota");
+}
+
 TEST(Scenario, RefusesPeersThatCouldNotBeStarted) {
   const auto with = [](const char* field, const Json::Value& value) {
     Json::Value json = Good();

@@ -1,5 +1,6 @@
 #include "loadgen/server_metrics.h"
 
+#include <limits>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -75,6 +76,45 @@ TEST(ServerMetrics, ReadsHowTrainingJobsGoOn) {
   EXPECT_EQ(metrics->jobs.at("7").held_s.at("quota"), 0.25);
   EXPECT_EQ(metrics->jobs.at("7").held(), 1.75);
   EXPECT_TRUE(ParseServerMetrics(kAfter)->ours);
+}
+
+TEST(ServerMetrics, ReadsHowSoonTrainersSeeTheGate) {
+  const std::string name = "tandem_gate_acknowledgement_seconds";
+  const auto metrics =
+      ParseServerMetrics(Format("{0}_bucket{{le=\"0.001\"}} 90\n{0}_bucket{{le=\"0.002\"}} 98\n"
+                                "{0}_bucket{{le=\"+Inf\"}} 100\n{0}_sum 0.2\n{0}_count 100\n",
+                                name));
+  ASSERT_TRUE(metrics);
+  ASSERT_EQ(metrics->acknowledgements.size(), 3u);
+  EXPECT_EQ(metrics->acknowledgements.at(0.002), 98);
+  EXPECT_EQ(metrics->acknowledgements.rbegin()->second, 100);
+}
+
+TEST(ServerMetrics, ReadsHowManyMissesTrainingIsToBlameFor) {
+  const auto metrics = ParseServerMetrics(
+      "tandem_slo_missed_by_cause_total{model=\"a\",cause=\"training\"} 2\n"
+      "tandem_slo_missed_by_cause_total{model=\"a\",cause=\"other\"} 30\n"
+      "tandem_slo_missed_by_cause_total{model=\"b\",cause=\"training\"} 1\n");
+  ASSERT_TRUE(metrics);
+  EXPECT_EQ(metrics->missed_by_training, 3);
+  EXPECT_EQ(ParseServerMetrics(kAfter)->missed_by_training, std::nullopt);
+}
+
+TEST(PercentileBound, IsThatOfTheBucketBetweenTwoReadings) {
+  const CountsUpTo before = {{0.001, 1000}, {0.002, 1000}, {0.004, 1000}};
+  const CountsUpTo after = {{0.001, 1090}, {0.002, 1098}, {0.004, 1100}};
+  EXPECT_EQ(PercentileBound(before, after, 50), 0.001);
+  EXPECT_EQ(PercentileBound(before, after, 98), 0.002);
+  EXPECT_EQ(PercentileBound(before, after, 99), 0.004);
+  EXPECT_EQ(PercentileBound({}, after, 99), 0.001);
+}
+
+TEST(PercentileBound, AboveAllBoundsIsTheLargestAndNothingIsNone) {
+  const double infinite = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(PercentileBound({}, {{0.001, 1}, {0.002, 1}, {infinite, 9}}, 99), 0.002);
+  EXPECT_EQ(PercentileBound({{0.001, 5}, {infinite, 5}}, {{0.001, 5}, {infinite, 5}}, 99), std::nullopt);
+  EXPECT_EQ(PercentileBound({}, {}, 99), std::nullopt);
+  EXPECT_EQ(PercentileBound({}, {{infinite, 3}}, 99), std::nullopt);
 }
 
 TEST(ServerMetrics, AServerCannotMakeTheReaderKeepWithoutBound) {
