@@ -70,6 +70,17 @@ void Supervisor::SaveProfile(Active& active) {
   }
 }
 
+Json::Value Supervisor::Beside(const std::string& model) const {
+  Json::Value list(Json::arrayValue);
+  for (const auto& [id, active] : active_) {
+    for (Json::Value& op : active.ops.Beside(model)) {
+      op["job"] = Json::Int64{id};
+      list.append(std::move(op));
+    }
+  }
+  return list;
+}
+
 Result<Json::Value> Supervisor::Profile(JobId id) const {
   TANDEM_TRY(store_.Get(id));
   if (const auto active = active_.find(id); active != active_.end() && !active->second.ops.ops().empty()) {
