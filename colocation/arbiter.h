@@ -66,6 +66,7 @@ struct ArbitratedTrainer {
   int pidfd = -1;                 // A descriptor of its process.
   TrainerBoard* board = nullptr;  // From now on only the lease gives orders there. Null: it has none.
   int threads = 1;                // At most; for people.
+  std::int64_t job = 0;           // That it trains, for people; 0: none.
 };
 
 struct ArbitratedMachine {

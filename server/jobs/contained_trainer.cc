@@ -15,7 +15,7 @@ namespace {
 
 // The same for every server of a state folder, and another for those of others.
 std::string GroupName(const std::filesystem::path& state, const std::string& name) {
-  struct stat status{};
+  struct stat status {};
   (void)::stat(state.c_str(), &status);
   return Format("tandem-{}-{}-{}", status.st_dev, status.st_ino, name);
 }
@@ -51,7 +51,8 @@ Result<std::unique_ptr<ContainedTrainer>> ContainedTrainer::Start(TrainerRun run
                                                      .cores = options.cores}));
   std::unique_ptr<TrainerLease> lease;
   if (options.arbiter != nullptr && process->pidfd() >= 0) {
-    lease = options.arbiter->Admit({.pidfd = process->pidfd(), .board = &process->board(), .threads = threads});
+    lease = options.arbiter->Admit(
+        {.pidfd = process->pidfd(), .board = &process->board(), .threads = threads, .job = run.number});
   } else if (options.arbiter != nullptr && options.arbiter->holds()) {
     LogWarning("a trainer cannot be stopped for requests: there is no descriptor of its process", {{"trainer", name}});
   }

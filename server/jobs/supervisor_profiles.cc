@@ -81,6 +81,19 @@ Json::Value Supervisor::Beside(const std::string& model) const {
   return list;
 }
 
+std::vector<RecentOps> Supervisor::OpsSince(MonotonicTime since) const {
+  std::vector<RecentOps> all;
+  for (const auto& [id, active] : active_) {
+    RecentOps& recent = all.emplace_back();
+    recent.job = id;
+    for (const WatchedOp& op : active.ops.ops()) {
+      recent.ops.push_back({.info = op.totals.op, .heavy = op.verdict.op_class == OpClass::kHeavy});
+    }
+    recent.runs = active.trainer->process().board().Recent(since);
+  }
+  return all;
+}
+
 Result<Json::Value> Supervisor::Profile(JobId id) const {
   TANDEM_TRY(store_.Get(id));
   if (const auto active = active_.find(id); active != active_.end() && !active->second.ops.ops().empty()) {

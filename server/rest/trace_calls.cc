@@ -2,15 +2,19 @@
 
 #include <chrono>
 #include <cmath>
+#include <future>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "api/base/format.h"
+#include "server/jobs/job_service.h"
 #include "server/rest/aside.h"
 #include "server/rest/query.h"
 #include "server/rest/reply.h"
 #include "server/rest/side_thread.h"
+#include "server/trace/op_tracks.h"
 #include "server/trace/request_story.h"
 #include "server/trace/story_text.h"
 #include "server/trace/trace_sources.h"
@@ -44,6 +48,16 @@ Result<http::Response> Explain(const ServerCore& core, const Call& call) {
   return response;
 }
 
+// Waits for the jobs thread, which never waits for this one.
+std::vector<RecentOps> OpsSince(jobs::JobService& jobs, MonotonicTime since) {
+  // Shared: who answers may still be in it when we have heard.
+  const auto answer = std::make_shared<std::promise<std::vector<RecentOps>>>();
+  jobs.OpsSince(since, [answer](Result<std::vector<RecentOps>> ops) {
+    answer->set_value(ops ? *std::move(ops) : std::vector<RecentOps>());
+  });
+  return answer->get_future().get();
+}
+
 Result<http::Response> Trace(const ServerCore& core, const Call& call) {
   TANDEM_ASSIGN(const Query query, QueryOf(call, {"seconds"}));
   double seconds = kDefaultSeconds;
@@ -53,7 +67,9 @@ Result<http::Response> Trace(const ServerCore& core, const Call& call) {
   TANDEM_ASSIGN(const FlightRecorder* const recorder, RecorderOf(core));
   const MonotonicTime now = core.clock.Now();
   const trace::TraceWindow window{.from = now - std::chrono::nanoseconds(std::llround(seconds * 1e9)), .to = now};
-  return http::JsonResponse(200, trace::WriteTrace(trace::CopyOf(*recorder), window));
+  std::vector<trace::TraceSource> more;
+  if (core.jobs != nullptr) more.push_back(trace::DrawOps(OpsSince(*core.jobs, window.from)));
+  return http::JsonResponse(200, trace::WriteTrace(trace::CopyOf(*recorder), window, more));
 }
 
 // Under way and waiting.

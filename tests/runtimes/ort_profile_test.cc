@@ -60,7 +60,7 @@ TEST(OrtProfile, NodesOfASubgraphStandForThemselves) {
   // They are written before the node that they are in.
   const SessionProfile profile =
       Read(WholeRun(0, 10) + Node("body", "MatMul", 110, 40) + Node("body", "MatMul", 150, 41) +
-           Node("loop", "Loop", 105, 85) + Node("after", "Relu", 190, 7) + WholeRun(100, 100));
+           Node("loop", "Loop", 105, 85) + Node("after", "Relu", 191, 7) + WholeRun(100, 100));
   ASSERT_EQ(profile.nodes.size(), 3U);
   EXPECT_EQ(profile.nodes[0].name, "body");
   EXPECT_EQ(profile.nodes[0].total, 81us);

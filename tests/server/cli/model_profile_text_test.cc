@@ -26,7 +26,7 @@ TEST(ModelProfileText, ShowsNodesARunAndTraining) {
             "m version 3: a run typically takes 1.50 ms, its operators 1.20 ms on average; 10 runs on x [1,64]\n"
             "\n"
             "training operator  node  job  class  requests beside it            why\n"
-            "Conv gradient        n1    7  heavy             1.21 ×  takes 7.00 ms\n");
+            "Conv gradient        n1    7  heavy              1.21 ×  takes 7.00 ms\n");
 }
 
 TEST(ModelProfileText, SaysThatNothingIsKnownOfTraining) {
