@@ -39,7 +39,7 @@ class ModelProfiler {
  public:
   static constexpr std::uint64_t kUsualRuns = 10;
   static constexpr std::uint64_t kMostRuns = 1000;
-  // Of nodes, in all runs: some kilobyte of memory each, and as much on disk.
+  // Of nodes, in all runs: a kilobyte of memory each, and half as much on disk.
   static constexpr std::uint64_t kMostEvents = 50'000;
   // All runs with their waiting; after that those that were made must do.
   static constexpr std::chrono::seconds kTime{30};

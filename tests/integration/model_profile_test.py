@@ -82,7 +82,7 @@ class ModelProfile(SharedServerTest):
     def test_shapes_are_asked_for_where_they_vary(self):
         refused = self.profile("sequence")
         self.assertEqual(refused.status, 400, refused)
-        self.assertIn("'x'", refused.error())
+        self.assertIn("'x'", refused.error)
         given = self.profile("sequence", {"runs": RUNS, "shapes": {"x": [2, 5]}})
         self.assertEqual((given.status, given.json()["inputs"][0]["shape"]), (200, [2, 5]))
         self.assertEqual(self.profile("warm").json()["inputs"][0]["shape"], [2, 9])
@@ -142,7 +142,7 @@ class ModelProfile(SharedServerTest):
         for thread in threads:
             thread.join()
         self.assertTrue(refusals)
-        self.assertIn("another model is being profiled", refusals[0].error())
+        self.assertIn("another model is being profiled", refusals[0].error)
         self.assertIn("Retry-After", refusals[0].headers)
         until(lambda: self.profile("mlp", {"runs": 1}).status == 200, "the next one is made")
 
