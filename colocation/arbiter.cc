@@ -69,7 +69,7 @@ std::unique_ptr<TrainerLease> Arbiter::Admit(const ArbitratedTrainer& trainer) {
     const MutexLock lock(mu_);
     id = next_trainer_++;
     trainers_[id] = {.id = id, .who = trainer};
-    notes_.Began(clock_.Now(), id, trainer.threads, Standing());
+    notes_.Began(clock_.Now(), id, trainer.threads, Standing(), trainer.job);
   }
   news_.Notify();
   return std::unique_ptr<TrainerLease>(new TrainerLease(*this, id));
@@ -133,7 +133,7 @@ void Arbiter::ApplyTo(Trainer& trainer, std::optional<HoldReason> hold) {
   if (trainer.held) trainer.total[*trainer.held] += now - trainer.since;
   trainer.held = hold;
   trainer.since = now;
-  notes_.Held(now, trainer.id, hold);
+  notes_.Held(now, trainer.id, hold, trainer.who.job);
 }
 
 void Arbiter::ReadLedgers() {

@@ -68,6 +68,7 @@ struct ArbitratedTrainer {
   TrainerBoard* board = nullptr;  // From now on only the lease gives orders there. Null: it has none.
   int threads = 1;                // At most; for people.
   bool yields = true;             // The kernel takes cores from it as soon as requests want them.
+  std::int64_t job = 0;           // That it trains, for people; 0: none.
 };
 
 struct ArbitratedMachine {

@@ -172,7 +172,7 @@ void BatchRunner::RunTogether(std::span<WorkItem> items, std::span<const Monoton
     const std::shared_ptr<Servable>& servable = items.front().servable;
     const std::int64_t batch = Elements(items);
     servable->statistics().RecordExecution(static_cast<std::uint64_t>(batch), run.timing, clock_.WallNow());
-    if (on_run_) {
+    if (on_run_ && servable->counted()) {
       on_run_(*servable, {.elements = batch, .took = run.took, .predicted = run.predicted});
     }
   }

@@ -65,6 +65,9 @@ class Servable {
   [[nodiscard]] RequestHabits& habits() const { return *habits_; }
   // Those of the model's other versions. Before anybody asks for this one.
   void ShareHabits(std::shared_ptr<RequestHabits> habits) { habits_ = std::move(habits); }
+  // What its runs take says nothing of requests: it is looked at. Before anybody asks for it.
+  void LeaveUncounted() { counted_ = false; }
+  [[nodiscard]] bool counted() const { return counted_; }
 
  private:
   const std::string name_;
@@ -79,6 +82,7 @@ class Servable {
   mutable ShortRuns short_runs_;
   mutable LatencyModel latency_;
   std::shared_ptr<RequestHabits> habits_ = std::make_shared<RequestHabits>();  // Shared by all versions of the model.
+  bool counted_ = true;
 };
 
 }  // namespace tandem

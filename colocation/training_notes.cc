@@ -13,12 +13,14 @@ double Room(const QuotaView& quota) {
 
 }  // namespace
 
-void TrainingNotes::Began(MonotonicTime now, std::uint64_t trainer, int threads, const Standing& standing) const {
+void TrainingNotes::Began(MonotonicTime now, std::uint64_t trainer, int threads, const Standing& standing,
+                          std::int64_t job) const {
   if (recorder_ == nullptr) return;
   recorder_->Write(TrainerBegan{.at = now,
                                 .trainer = trainer,
                                 .threads = threads,
                                 .trainers = static_cast<std::int64_t>(standing.trainers),
+                                .job = job,
                                 .hold = HoldCode(standing.hold),
                                 .hold_heavy = HoldCode(standing.hold_heavy)});
 }
@@ -32,9 +34,10 @@ void TrainingNotes::Ended(MonotonicTime now, std::uint64_t trainer, const Standi
                                 .hold_heavy = HoldCode(standing.hold_heavy)});
 }
 
-void TrainingNotes::Held(MonotonicTime now, std::uint64_t trainer, std::optional<HoldReason> hold) const {
+void TrainingNotes::Held(MonotonicTime now, std::uint64_t trainer, std::optional<HoldReason> hold,
+                         std::int64_t job) const {
   if (recorder_ == nullptr) return;
-  recorder_->Write(TrainerHeld{.at = now, .trainer = trainer, .hold = HoldCode(hold)});
+  recorder_->Write(TrainerHeld{.at = now, .trainer = trainer, .hold = HoldCode(hold), .job = job});
 }
 
 void TrainingNotes::Decided(MonotonicTime now, std::optional<HoldReason> hold, std::optional<HoldReason> hold_heavy,

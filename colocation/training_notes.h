@@ -25,10 +25,12 @@ class TrainingNotes {
     std::optional<HoldReason> hold;
     std::optional<HoldReason> hold_heavy;
   };
-  void Began(MonotonicTime now, std::uint64_t trainer, int threads, const Standing& standing) const;
+  // `job` is 0 for a trainer of none.
+  void Began(MonotonicTime now, std::uint64_t trainer, int threads, const Standing& standing,
+             std::int64_t job = 0) const;
   void Ended(MonotonicTime now, std::uint64_t trainer, const Standing& standing) const;
   // Nullopt: it was let on.
-  void Held(MonotonicTime now, std::uint64_t trainer, std::optional<HoldReason> hold) const;
+  void Held(MonotonicTime now, std::uint64_t trainer, std::optional<HoldReason> hold, std::int64_t job = 0) const;
 
   // What a decision was made from.
   struct Seen {

@@ -187,7 +187,7 @@ FlightRecord TrainerBegan::Pack() const noexcept {
   FlightRecord record = Begin(*this, trainer);
   record.code = hold;
   record.count = hold_heavy;
-  record.values = {threads, trainers, 0, 0};
+  record.values = {threads, trainers, job, 0};
   return record;
 }
 
@@ -196,6 +196,7 @@ TrainerBegan TrainerBegan::Unpack(const FlightRecord& record) {
           .trainer = record.subject,
           .threads = record.values[0],
           .trainers = record.values[1],
+          .job = record.values[2],
           .hold = record.code,
           .hold_heavy = static_cast<std::uint8_t>(record.count)};
 }
@@ -219,11 +220,12 @@ TrainerEnded TrainerEnded::Unpack(const FlightRecord& record) {
 FlightRecord TrainerHeld::Pack() const noexcept {
   FlightRecord record = Begin(*this, trainer);
   record.code = hold;
+  record.values[0] = job;
   return record;
 }
 
 TrainerHeld TrainerHeld::Unpack(const FlightRecord& record) {
-  return {.at = At(record.time), .trainer = record.subject, .hold = record.code};
+  return {.at = At(record.time), .trainer = record.subject, .hold = record.code, .job = record.values[0]};
 }
 
 }  // namespace tandem

@@ -167,6 +167,7 @@ struct TrainerBegan {
   std::uint64_t trainer = 0;
   std::int64_t threads = 0;
   std::int64_t trainers = 0;  // With it.
+  std::int64_t job = 0;       // That it trains; 0: none.
   // What was decided before, and still holds.
   std::uint8_t hold = 0;
   std::uint8_t hold_heavy = 0;
@@ -194,6 +195,7 @@ struct TrainerHeld {
   MonotonicTime at;
   std::uint64_t trainer = 0;
   std::uint8_t hold = 0;  // As in TrainingDecision.
+  std::int64_t job = 0;   // As in TrainerBegan, whose record may be overwritten.
 
   [[nodiscard]] FlightRecord Pack() const noexcept;
   [[nodiscard]] static TrainerHeld Unpack(const FlightRecord& record);

@@ -74,10 +74,17 @@ std::optional<Interference> InterferenceMeter::Worst(std::uint32_t op) const {
     const auto beside = model.beside.find(op);
     if (beside == model.beside.end()) continue;
     const auto pairing = Pairing(name, model.all, beside->second);
-    const auto certain = [](const Interference& one) { return one.ratio - 2 * one.error; };
-    if (pairing && (!worst || certain(*pairing) > certain(*worst))) worst = pairing;
+    if (pairing && (!worst || pairing->certain() > worst->certain())) worst = pairing;
   }
   return worst;
+}
+
+std::optional<Interference> InterferenceMeter::With(const std::string& model, std::uint32_t op) const {
+  const auto known = models_.find(model);
+  if (known == models_.end()) return std::nullopt;
+  const auto beside = known->second.beside.find(op);
+  if (beside == known->second.beside.end()) return std::nullopt;
+  return Pairing(model, known->second.all, beside->second);
 }
 
 }  // namespace tandem

@@ -31,6 +31,8 @@ class InterferenceMeter {
 
   // The pairing that most certainly slows requests; nullopt when too little is known of all.
   [[nodiscard]] std::optional<Interference> Worst(std::uint32_t op) const;
+  // That of one model; nullopt when too little is known of it.
+  [[nodiscard]] std::optional<Interference> With(const std::string& model, std::uint32_t op) const;
 
  private:
   // Logarithms of ratios: the mean of those is what a factor does.

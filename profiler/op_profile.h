@@ -28,4 +28,15 @@ struct OpRecord {
   [[nodiscard]] MonotonicTime ended() const { return began + took; }
 };
 
+// The last runs of one trainer's operators.
+struct RecentOps {
+  struct Op {
+    OpInfo info;
+    bool heavy = false;
+  };
+  std::int64_t job = 0;        // That it trains.
+  std::vector<Op> ops;         // By their places.
+  std::vector<OpRecord> runs;  // Of these, or of others; a trainer tells what it likes.
+};
+
 }  // namespace tandem

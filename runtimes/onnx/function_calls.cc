@@ -50,10 +50,8 @@ std::string CallName(const std::string& domain, const std::string& name) {
   return (domain == "ai.onnx" ? "" : domain) + ":" + name;
 }
 
-Status CheckFunctionCalls(const FunctionBody& main, const FunctionBodies& functions) {
-  if (functions.empty()) return {};
-  TANDEM_TRY(Expansion(functions).Count(main, 0));
-  return {};
+Result<std::uint64_t> ExpandedNodes(const FunctionBody& main, const FunctionBodies& functions) {
+  return Expansion(functions).Count(main, 0);
 }
 
 }  // namespace tandem

@@ -24,9 +24,9 @@ using FunctionBodies = std::unordered_map<std::string, FunctionBody>;
 // An operator's name as ONNX Runtime identifies it.
 [[nodiscard]] std::string CallName(const std::string& domain, const std::string& name);
 
-// Refuses functions of a model that call themselves, directly or through others, that are nested too deeply, or that
-// grow to more than kMaxNodes when every call from `main` is replaced by what it stands for: ONNX Runtime does just
-// that, and has no limit of its own. Pure.
-[[nodiscard]] Status CheckFunctionCalls(const FunctionBody& main, const FunctionBodies& functions);
+// How many nodes there are when every call from `main` is replaced by what it stands for. Refuses functions of a model
+// that call themselves, directly or through others, that are nested too deeply, or that grow to more than kMaxNodes
+// that way: ONNX Runtime does just that, and has no limit of its own. Pure.
+[[nodiscard]] Result<std::uint64_t> ExpandedNodes(const FunctionBody& main, const FunctionBodies& functions);
 
 }  // namespace tandem

@@ -52,7 +52,7 @@ class OnnxWalker {
     if (info_.ir_version <= 0) return Invalid("it has no IR version, so it is not an ONNX model");
     if (!has_graph_) return Invalid("it has no graph");
     if (info_.opsets.empty()) return Invalid("it imports no operator set (opset_import)");
-    TANDEM_TRY(CheckFunctionCalls(main_, functions_));
+    TANDEM_ASSIGN(info_.nodes, ExpandedNodes(main_, functions_));
     TANDEM_TRY(CheckIndices());
     info_.elementwise = std::ranges::all_of(main_.calls, [](const auto& call) {
       return std::ranges::any_of(kElementwise, [&](std::string_view op) { return IsOnnx(call.first, op); });
@@ -166,6 +166,11 @@ class OnnxWalker {
     });
   }
 
+  Status VisitSubgraph(WireRange message, int depth, FunctionBody& body) {
+    info_.has_subgraphs = true;
+    return VisitGraph(message, depth + 1, body);
+  }
+
   Status VisitNode(WireRange message, int depth, FunctionBody& body) {
     std::string op;
     std::string domain;
@@ -211,9 +216,9 @@ class OnnxWalker {
       if (!IsBytes(field)) return {};
       switch (field.number) {
         case 5: TANDEM_TRY(Once(tensor, field)); return VisitTensor(field.bytes, TensorPlace::kAttribute);
-        case 6: TANDEM_TRY(Once(graph, field)); return VisitGraph(field.bytes, depth + 1, body);
+        case 6: TANDEM_TRY(Once(graph, field)); return VisitSubgraph(field.bytes, depth, body);
         case 10: return VisitTensor(field.bytes, TensorPlace::kAttribute);
-        case 11: return VisitGraph(field.bytes, depth + 1, body);
+        case 11: return VisitSubgraph(field.bytes, depth, body);
         case 14:
         case 15: return VisitType(field.bytes, 0, false);
         case 22:

@@ -28,6 +28,9 @@ struct OnnxFileInfo {
   std::unordered_set<std::string> unranked_inputs;
   // All operators treat each element by itself: tensors without elements are nothing special to them.
   bool elementwise = false;
+  // Of all graphs, calls of functions expanded.
+  std::uint64_t nodes = 0;
+  bool has_subgraphs = false;  // Of nodes like Loop and If: some may run more than once.
   std::vector<ExternalTensor> external;
   std::unordered_set<std::string> repeated_names;  // Of initializers, across all graphs.
 };

@@ -89,6 +89,8 @@ Result<std::shared_ptr<const OrtEnvironment>> OrtEnvironment::Create(std::unique
 }
 
 Status OrtEnvironment::Start(const EnvironmentOptions& options) {
+  intra_op_threads_ = options.intra_op_threads;
+  spin_ = options.spin;
   const OrtApi& ort = api();
   OrtThreadingOptions* raw = nullptr;
   TANDEM_TRY(CheckOrt(ort, ort.CreateThreadingOptions(&raw), "thread pool options"));

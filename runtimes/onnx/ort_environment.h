@@ -61,6 +61,8 @@ class OrtEnvironment {
   [[nodiscard]] const OrtLibrary& library() const { return *library_; }
   [[nodiscard]] const OrtApi& api() const { return library_->api(); }
   [[nodiscard]] OrtEnv* handle() const { return env_; }
+  [[nodiscard]] int intra_op_threads() const { return intra_op_threads_; }
+  [[nodiscard]] bool spins() const { return spin_; }
 
   // Takes memory of the arena's limit for weights, or says how much there is. Weights that ONNX Runtime keeps are
   // counted in the arena without being checked against its limit: more than the limit would turn it off.
@@ -84,6 +86,8 @@ class OrtEnvironment {
   OrtEnv* env_ = nullptr;
   OrtSession* trimmer_ = nullptr;  // A model that does nothing: only a run can trim the arena.
   std::uint64_t arena_bytes_ = 0;
+  int intra_op_threads_ = 1;
+  bool spin_ = false;
 
   mutable std::atomic<std::uint64_t> weight_bytes_{0};  // Claimed by live sessions.
 };

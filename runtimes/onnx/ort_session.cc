@@ -38,13 +38,29 @@ GraphOptimizationLevel LevelOf(GraphOptimization level) {
   return ORT_ENABLE_ALL;
 }
 
-Result<OrtPtr<OrtSessionOptions>> MakeOptions(const OrtLibrary& library, const SessionSpec& spec,
+// Threads of its own, as many as the shared pool has: while one session is profiled its pool takes notes, too, and
+// those of others that run on it at that moment do not add up, which ONNX Runtime fails them for.
+Status AddProfiling(const OrtEnvironment& environment, const SessionSpec& spec, OrtSessionOptions* options) {
+  const OrtApi& api = environment.api();
+  TANDEM_TRY(CheckOrt(api, api.SetIntraOpNumThreads(options, environment.intra_op_threads()), "thread count"));
+  TANDEM_TRY(CheckOrt(api, api.SetInterOpNumThreads(options, 1), "thread count"));
+  const char* const spins = environment.spins() ? "1" : "0";
+  TANDEM_TRY(
+      CheckOrt(api, api.AddSessionConfigEntry(options, "session.intra_op.allow_spinning", spins), "session options"));
+  return CheckOrt(api, api.EnableProfiling(options, spec.profile.c_str()), "session options");
+}
+
+Result<OrtPtr<OrtSessionOptions>> MakeOptions(const OrtEnvironment& environment, const SessionSpec& spec,
                                               const OnnxFileInfo& file) {
-  const OrtApi& api = library.api();
+  const OrtApi& api = environment.api();
   OrtSessionOptions* raw = nullptr;
   TANDEM_TRY(CheckOrt(api, api.CreateSessionOptions(&raw), "session options"));
   OrtPtr<OrtSessionOptions> options(raw, {api.ReleaseSessionOptions});
-  TANDEM_TRY(CheckOrt(api, api.DisablePerSessionThreads(raw), "session options"));
+  if (spec.profile.empty()) {
+    TANDEM_TRY(CheckOrt(api, api.DisablePerSessionThreads(raw), "session options"));
+  } else {
+    TANDEM_TRY(AddProfiling(environment, spec, raw));
+  }
   TANDEM_TRY(CheckOrt(api, api.SetSessionLogId(raw, spec.name.c_str()), "session options"));
   TANDEM_TRY(CheckOrt(api, api.SetSessionGraphOptimizationLevel(raw, LevelOf(spec.optimization)), "session options"));
   constexpr std::pair<const char*, const char*> kEntries[] = {
@@ -58,7 +74,7 @@ Result<OrtPtr<OrtSessionOptions>> MakeOptions(const OrtLibrary& library, const S
   }
   // ONNX Runtime keeps a memory plan for every combination of input shapes that it ever saw: clients could fill memory.
   if (file.variable_inputs) TANDEM_TRY(CheckOrt(api, api.DisableMemPattern(raw), "session options"));
-  TANDEM_TRY(AppendProviders(library, spec, raw));
+  TANDEM_TRY(AppendProviders(environment.library(), spec, raw));
   return options;
 }
 
@@ -74,7 +90,7 @@ struct FileIdentity {
 };
 
 FileIdentity IdentityOf(const std::filesystem::path& path) {
-  struct stat status{};
+  struct stat status {};
   if (stat(path.c_str(), &status) != 0) return {};
   const auto nanoseconds = [](const timespec& time) { return time.tv_sec * 1'000'000'000LL + time.tv_nsec; };
   return {status.st_dev, status.st_ino, status.st_size, nanoseconds(status.st_mtim), nanoseconds(status.st_ctim)};
@@ -97,7 +113,7 @@ Result<LoadedModel> LoadModel(const OrtEnvironment& environment, const SessionSp
   if (const std::uint64_t memory = UsableMemory(); file.tensor_bytes > memory) {
     return Fail(ErrorCode::kTooLarge, "its weights need {} bytes, this process may have {}", file.tensor_bytes, memory);
   }
-  TANDEM_ASSIGN(const OrtPtr<OrtSessionOptions> options, MakeOptions(environment.library(), spec, file));
+  TANDEM_ASSIGN(const OrtPtr<OrtSessionOptions> options, MakeOptions(environment, spec, file));
   TANDEM_ASSIGN(ExternalWeights weights, ExternalWeights::Add(environment.api(), folder, file, options.get()));
   TANDEM_ASSIGN(WeightClaim claim, environment.ClaimWeights(file.tensor_bytes - weights.lent_bytes()));
   OrtSession* raw = nullptr;

@@ -42,6 +42,9 @@ struct SessionSpec {
   std::vector<std::string> optional_inputs;
   // The outputs that are to be served; one that cannot be and is not among them is left out. Empty: all.
   std::vector<std::string> outputs;
+  // How the path of a file begins that what every node took is written to when the session goes (see ort_profile.h).
+  // Empty: nothing is noted, and runs are faster.
+  std::filesystem::path profile;
 };
 
 }  // namespace tandem

@@ -16,9 +16,9 @@ constexpr int kTitleHeight = 34;
 constexpr double kNarrowest = 0.2;  // Of a frame that is drawn, in pixels.
 constexpr double kCharacterWidth = 6.6;
 
-std::string Part(const ProfiledOp& op) {
-  if (op.kind.ends_with(" gradient") || op.kind == "gradients kept") return "gradients";
-  return op.kind == "update" ? "update" : "forward";
+std::string PartOf(const std::string& kind) {
+  if (kind.ends_with(" gradient") || kind == "gradients kept") return "gradients";
+  return kind == "update" ? "update" : "forward";
 }
 
 std::string Escaped(std::string_view text) {
@@ -91,13 +91,16 @@ void Draw(const std::string& name, const Frame& frame, const Place& place, doubl
 Frame Divide(const OpProfileView& profile) {
   Frame all;
   for (const ProfiledOp& op : profile.ops) {
-    Frame& part = all.parts[Part(op)];
-    Frame& kind = part.parts[op.kind];
-    for (Frame* frame : {&all, &part, &kind}) frame->Add(op);
+    all.Add(op);
+    Frame* frame = &all;
+    for (const std::string& name : {op.part, op.kind, op.name}) {
+      if (name.empty()) continue;
+      frame = &frame->parts[name];
+      frame->Add(op);
+    }
     if (op.name.empty()) continue;
-    Frame& one = kind.parts[op.name];
-    one.Add(op);
-    one.more = Format(", {} times, {}: {}", op.count, op.heavy ? "heavy" : "light", op.why);
+    const std::string note = op.part.empty() ? op.provider : Format("{}: {}", op.heavy ? "heavy" : "light", op.why);
+    frame->more = Format(", {} times, {}", op.count, note);
   }
   return all;
 }
@@ -116,13 +119,15 @@ Result<OpProfileView> ReadOpProfile(const Json::Value& answer) {
     }
     ProfiledOp one{.kind = op["kind"].asString(),
                    .name = op["name"].asString(),
+                   .part = PartOf(op["kind"].asString()),
                    .count = op["count"].asUInt64(),
                    .total_ms = op["total_ms"].asDouble(),
                    .typical_ms = op["typical_ms"].asDouble(),
                    .share = op["share"].asDouble(),
                    .heavy = op["class"] == "heavy",
                    .why = op["why"].asString(),
-                   .interference = ""};
+                   .interference = "",
+                   .provider = ""};
     if (const Json::Value& worst = op["interference"]; worst.isObject()) {
       if (!worst["ratio"].isNumeric() || !worst["model"].isString()) return bad();
       one.interference = Format("{:.2f} × {}", worst["ratio"].asDouble(), worst["model"].asString());
@@ -130,6 +135,13 @@ Result<OpProfileView> ReadOpProfile(const Json::Value& answer) {
     view.ops.push_back(std::move(one));
   }
   return view;
+}
+
+std::string OthersLine(std::span<const ProfiledOp> ops, std::size_t shown) {
+  if (shown >= ops.size()) return "";
+  double rest = 0;
+  for (const ProfiledOp& op : ops.subspan(shown)) rest += op.share;
+  return Format("and {} more, {:.1f} % of the time: --top\n", ops.size() - shown, 100 * rest);
 }
 
 std::string OpProfileTable(const OpProfileView& profile, std::size_t most) {
@@ -142,12 +154,7 @@ std::string OpProfileTable(const OpProfileView& profile, std::size_t most) {
                     Format("{:.3f}", op.typical_ms), Format("{:.1f} %", 100 * op.share), op.heavy ? "heavy" : "light",
                     op.interference.empty() ? "-" : op.interference, op.why});
   }
-  std::string text = PlainTable(rows);
-  if (shown < profile.ops.size()) {
-    double rest = 0;
-    for (std::size_t i = shown; i < profile.ops.size(); ++i) rest += profile.ops[i].share;
-    AppendFormat(text, "and {} more, {:.1f} % of the time: --top\n", profile.ops.size() - shown, 100 * rest);
-  }
+  std::string text = PlainTable(rows) + OthersLine(profile.ops, shown);
   AppendFormat(text, "{:.2f} s in all, of {}\n", profile.total_ms / 1e3,
                profile.live ? "the trainer that runs" : "the last trainer");
   return text;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -10,10 +11,11 @@
 
 namespace tandem::cli {
 
-// One operator of a profile, as the server tells it.
+// One operator of a job's profile, or a node of a model's, as the server tells it.
 struct ProfiledOp {
   std::string kind;
   std::string name;
+  std::string part;  // "forward", "gradients" or "update"; empty: of a model.
   std::uint64_t count = 0;
   double total_ms = 0;
   double typical_ms = 0;
@@ -21,6 +23,7 @@ struct ProfiledOp {
   bool heavy = false;
   std::string why;
   std::string interference;  // "1.07 × squeezenet"; empty: not known.
+  std::string provider;      // Of a model.
 };
 
 struct OpProfileView {
@@ -35,7 +38,11 @@ struct OpProfileView {
 // A table of the first `most` operators, and a line for the others.
 [[nodiscard]] std::string OpProfileTable(const OpProfileView& profile, std::size_t most);
 
-// An SVG of how the time divides: all, forward and gradients and update, kinds, operators. Heavy ones are warm.
+// "and 7 more, 3.1 % of the time: --top\n" of those that are not shown; empty when all are.
+[[nodiscard]] std::string OthersLine(std::span<const ProfiledOp> ops, std::size_t shown);
+
+// An SVG of how the time divides: all, parts of a training step if there are any, kinds, operators. Heavy ones are
+// warm.
 [[nodiscard]] std::string FlameGraph(const OpProfileView& profile, const std::string& title);
 
 }  // namespace tandem::cli

@@ -92,6 +92,15 @@ void InferenceService::Infer(InferRequest request, Done done) {
   parts_.dispatcher.Submit(*std::move(item));
 }
 
+void InferenceService::RunOwn(WorkItem item) {
+  if (!admitting_.load(std::memory_order_acquire)) {
+    return Answer(item, Fail(ErrorCode::kUnavailable, "the server is shutting down"));
+  }
+  item.done = [under_way = std::make_unique<const InFlight>(in_flight_, parts_.arbiter),
+               done = std::move(item.done)](Result<WorkResult> result) mutable { done(std::move(result)); };
+  parts_.dispatcher.Submit(std::move(item));
+}
+
 void InferenceService::RecordArrival(const InferRequest& request, const Servable* servable) const {
   if (request.number == 0) return;
   FlightRecorder& recorder = *parts_.recorder;

@@ -44,6 +44,10 @@ class InferenceService {
   // Calls `done` exactly once, perhaps before it returns, else on a dispatcher thread. `request.cancel` must be set.
   void Infer(InferRequest request, Done done);
 
+  // Runs a piece of work of the server's own when its turn has come: trainers make way as for a request, and a drain
+  // waits for it, but it is in no count of requests.
+  void RunOwn(WorkItem item);
+
   // For InferRequest::number, by whoever brings a request; 0 when nothing is recorded.
   [[nodiscard]] std::uint64_t NextNumber() {
     return parts_.recorder != nullptr && parts_.recorder->on() ? parts_.recorder->NextRequest() : 0;

@@ -15,7 +15,7 @@ namespace {
 
 // The same for every server of a state folder, and another for those of others.
 std::string GroupName(const std::filesystem::path& state, const std::string& name) {
-  struct stat status{};
+  struct stat status {};
   (void)::stat(state.c_str(), &status);
   return Format("tandem-{}-{}-{}", status.st_dev, status.st_ino, name);
 }
@@ -58,7 +58,8 @@ Result<std::unique_ptr<ContainedTrainer>> ContainedTrainer::Start(TrainerRun run
     lease = options.arbiter->Admit({.pidfd = process->pidfd(),
                                     .board = &process->board(),
                                     .threads = threads,
-                                    .yields = process->yields()});
+                                    .yields = process->yields(),
+                                    .job = run.number});
   } else if (options.arbiter != nullptr && options.arbiter->holds()) {
     LogWarning("a trainer cannot be stopped for requests: there is no descriptor of its process", {{"trainer", name}});
   }

@@ -214,6 +214,14 @@ void JobService::Profile(JobId id, Done<Json::Value> done) {
   Ask<Json::Value>(false, std::move(done), [this, id] { return supervisor_->Profile(id); });
 }
 
+void JobService::Beside(std::string model, Done<Json::Value> done) {
+  Ask<Json::Value>(false, std::move(done), [this, model = std::move(model)] { return supervisor_->Beside(model); });
+}
+
+void JobService::OpsSince(MonotonicTime since, Done<std::vector<RecentOps>> done) {
+  Ask<std::vector<RecentOps>>(false, std::move(done), [this, since] { return supervisor_->OpsSince(since); });
+}
+
 Result<std::vector<JobEvent>> JobService::EventsNow(std::optional<JobId> id, std::int64_t after, int limit) const {
   if (id) TANDEM_TRY(store_->Get(*id));
   return store_->EventsAfter(id, after, limit);

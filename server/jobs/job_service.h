@@ -81,6 +81,10 @@ class JobService {
 
   // What the operators of its trainer take, as ProfileToJson() has it.
   void Profile(JobId id, Done<Json::Value> done);
+  // What the operators of all trainers that run do to requests for a model, as OpWatch::Beside() has it.
+  void Beside(std::string model, Done<Json::Value> done);
+  // Of each trainer that runs, what its operators did since then, as far as that is kept.
+  void OpsSince(MonotonicTime since, Done<std::vector<RecentOps>> done);
 
   // When a follower wants its next turn at the latest; nothing when it is over.
   using NextTurn = std::optional<std::chrono::milliseconds>;

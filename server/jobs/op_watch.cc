@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::size_t kMostListed = 16;
 constexpr std::size_t kMostEarly = 256;
+constexpr std::size_t kMostBeside = 32;
 
 Json::Value NameJson(const OpInfo& op) {
   Json::Value json(Json::objectValue);
@@ -92,6 +93,26 @@ std::set<std::size_t> OpWatch::Gated() const {
     if (verdict.op_class == OpClass::kHeavy && counts) gated.insert(i);
   }
   return gated;
+}
+
+std::vector<Json::Value> OpWatch::Beside(const std::string& model) const {
+  std::vector<std::pair<Interference, const WatchedOp*>> known;
+  for (std::size_t i = 0; i < ops_.size(); ++i) {
+    if (auto pairing = meter_.With(model, static_cast<std::uint32_t>(i))) known.emplace_back(*pairing, &ops_[i]);
+  }
+  std::ranges::stable_sort(known, std::ranges::greater{}, [](const auto& one) { return one.first.certain(); });
+  if (known.size() > kMostBeside) known.resize(kMostBeside);
+  std::vector<Json::Value> list;
+  for (const auto& [pairing, op] : known) {
+    Json::Value json = NameJson(op->totals.op);
+    json["class"] = std::string(OpClassName(op->verdict.op_class));
+    json["why"] = op->verdict.reason;
+    json["ratio"] = pairing.ratio;
+    json["error"] = pairing.error;
+    json["runs"] = pairing.runs;
+    list.push_back(std::move(json));
+  }
+  return list;
 }
 
 Json::Value ProfileToJson(std::span<const WatchedOp> ops) {

@@ -43,6 +43,9 @@ class OpWatch {
                                          MonotonicTime now);
 
   [[nodiscard]] const std::vector<WatchedOp>& ops() const { return ops_; }
+  // What each of its operators does to requests for a model, where enough is known: [{"kind", "name", "class", "why",
+  // "ratio", "error", "runs"}, …], those that slow them most certainly first, and no more than a few.
+  [[nodiscard]] std::vector<Json::Value> Beside(const std::string& model) const;
   // Those that are to wait, by their places.
   [[nodiscard]] std::set<std::size_t> Gated() const;
 

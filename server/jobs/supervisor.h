@@ -43,6 +43,10 @@ class Supervisor {
 
   // What the operators of a job's trainer take, or those of its last one; kNotFound when none has run yet.
   [[nodiscard]] Result<Json::Value> Profile(JobId id) const;
+  // What the operators of the trainers that run do to requests for a model: OpWatch::Beside() with their "job".
+  [[nodiscard]] Json::Value Beside(const std::string& model) const;
+  // Of each trainer that runs, what its operators did since then, as far as that is kept.
+  [[nodiscard]] std::vector<RecentOps> OpsSince(MonotonicTime since) const;
 
   // What is due: starts, reads, reaps, retries. Then there is nothing to do until one of fds() is readable, or
   // UntilDue() has passed, if it is anything.

@@ -70,6 +70,30 @@ void Supervisor::SaveProfile(Active& active) {
   }
 }
 
+Json::Value Supervisor::Beside(const std::string& model) const {
+  Json::Value list(Json::arrayValue);
+  for (const auto& [id, active] : active_) {
+    for (Json::Value& op : active.ops.Beside(model)) {
+      op["job"] = Json::Int64{id};
+      list.append(std::move(op));
+    }
+  }
+  return list;
+}
+
+std::vector<RecentOps> Supervisor::OpsSince(MonotonicTime since) const {
+  std::vector<RecentOps> all;
+  for (const auto& [id, active] : active_) {
+    RecentOps& recent = all.emplace_back();
+    recent.job = id;
+    for (const WatchedOp& op : active.ops.ops()) {
+      recent.ops.push_back({.info = op.totals.op, .heavy = op.verdict.op_class == OpClass::kHeavy});
+    }
+    recent.runs = active.trainer->process().board().Recent(since);
+  }
+  return all;
+}
+
 Result<Json::Value> Supervisor::Profile(JobId id) const {
   TANDEM_TRY(store_.Get(id));
   if (const auto active = active_.find(id); active != active_.end() && !active->second.ops.ops().empty()) {

@@ -175,7 +175,7 @@ Result<LoadedVersion> ModelLoader::LoadUnguarded(const LoadPlan& plan, std::int6
       graves_, plan.keep);
   Teach(servable, fingerprint, times);
   return LoadedVersion{servable, std::make_shared<const ModelConfig>(std::move(settings.config)), std::move(source),
-                       std::move(graph)};
+                       std::move(graph), std::make_shared<const SessionRequest>(std::move(request))};
 }
 
 Result<ModelSignature> ModelLoader::ReadSignature(const std::string& model, const ModelConfig& given,
@@ -187,6 +187,37 @@ Result<ModelSignature> ModelLoader::ReadSignature(const std::string& model, cons
     request.allowed_root = file.parent_path();
     TANDEM_ASSIGN(const std::unique_ptr<InferenceSession> session, factory_.Create(request));
     return session->signature();
+  });
+}
+
+Result<ProfiledVersion> ModelLoader::OpenProfiled(const LoadedVersion& loaded, const std::filesystem::path& temporary,
+                                                  const ProfileCheck& check) const {
+  return Guarded([&]() -> Result<ProfiledVersion> {
+    const Servable& served = *loaded.servable;
+    // What came with a load call lies in a folder of its own, which nobody else changes.
+    ModelFolder folder{.name = served.name(), .root = loaded.source->folder, .folder = loaded.source->folder};
+    if (auto now = FindModelFolder(options_.roots, served.name()); now && now->folder == folder.folder) {
+      const auto files = now->versions.find(served.version());
+      if (files == now->versions.end() || files->second != loaded.source->files) {
+        return Fail(ErrorCode::kConflict, "model '{}' version {} has changed on disk since it was loaded",
+                    served.name(), served.version());
+      }
+      folder = *std::move(now);
+    }
+    ProfiledVersion profiled{.served = loaded.servable};
+    TANDEM_ASSIGN(profiled.extent, factory_.Extent(*loaded.request));
+    ModelSettings settings{.config = *loaded.config, .signature = served.signature(), .batching = served.batching()};
+    auto* const warmup = settings.config.mutable_model_warmup();
+    if (warmup->size() > 1) warmup->DeleteSubrange(1, warmup->size() - 1);
+    TANDEM_ASSIGN(std::vector<WarmupSample> samples, BuildWarmup(folder, settings));
+    if (!samples.empty()) profiled.sample = std::move(samples.front());
+    TANDEM_TRY(check(profiled));
+    TANDEM_ASSIGN(profiled.folder, TemporaryFolder::Create(temporary));
+    SessionRequest request = *loaded.request;
+    request.profile = profiled.folder->path() / "profile";
+    TANDEM_ASSIGN(profiled.session, factory_.Create(request));
+    profiled.session = ApplyReshape(*loaded.config, served.signature(), std::move(profiled.session));
+    return profiled;
   });
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -38,6 +40,16 @@ struct LoadedVersion {
   std::shared_ptr<const inference::ModelConfig> config;  // Completed.
   std::shared_ptr<const VersionSource> source;
   std::shared_ptr<const ModelSignature> graph;  // Of its file, before the configuration had its say.
+  std::shared_ptr<const SessionRequest> request;
+};
+
+// A served version that was loaded once more, so that what its nodes take is noted, for one user.
+struct ProfiledVersion {
+  std::shared_ptr<Servable> served;  // Shared with the repository.
+  GraphExtent extent;
+  std::optional<WarmupSample> sample;       // The first of model_warmup; none when it has none.
+  std::shared_ptr<TemporaryFolder> folder;  // Holds one file when the session has gone.
+  std::unique_ptr<InferenceSession> session;
 };
 
 // A model about to be loaded: its folder, its configuration and the versions that are to be served.
@@ -69,6 +81,12 @@ class ModelLoader {
   // What a file would take and give under a configuration that was checked, without serving it.
   [[nodiscard]] Result<ModelSignature> ReadSignature(const std::string& model, const inference::ModelConfig& given,
                                                      const std::filesystem::path& file) const;
+
+  // `check` sees all but the session, before that is loaded. kConflict when its file has changed since it was loaded.
+  using ProfileCheck = std::function<Status(const ProfiledVersion&)>;
+  [[nodiscard]] Result<ProfiledVersion> OpenProfiled(const LoadedVersion& loaded,
+                                                     const std::filesystem::path& temporary,
+                                                     const ProfileCheck& check) const;
 
  private:
   [[nodiscard]] Result<LoadPlan> PlanUnguarded(ModelFolder folder, const std::optional<std::string>& config_json,

@@ -113,6 +113,10 @@ class ModelRepository {
   [[nodiscard]] Status Reload(const std::string& name);
   // Loads a file as the model's next version would be, and lets it go. Errors as Find(), or of the load. Blocks.
   [[nodiscard]] Result<Succession> TrySuccessor(const std::string& name, const std::filesystem::path& file) const;
+  // Loads a served version once more, so that what its nodes take is noted. Errors as Find(), or of the check or the
+  // load. Blocks.
+  [[nodiscard]] Result<ProfiledVersion> OpenProfiled(std::string_view name, std::string_view version,
+                                                     const ModelLoader::ProfileCheck& check) const;
 
   // Looks at the disk again and loads what is new or changed, and unloads what has gone. In kExplicit only models that
   // are loaded are looked at, and new ones when load_models has "*". A model that failed is tried again when it has

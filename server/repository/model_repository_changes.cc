@@ -325,6 +325,12 @@ Result<Succession> ModelRepository::TrySuccessor(const std::string& name, const 
   return Succession{.served = *served.graph, .successor = std::move(successor)};
 }
 
+Result<ProfiledVersion> ModelRepository::OpenProfiled(std::string_view name, std::string_view version,
+                                                      const ModelLoader::ProfileCheck& check) const {
+  TANDEM_ASSIGN(const LoadedVersion loaded, FindVersion(name, version));
+  return loader_.OpenProfiled(loaded, TemporaryParent(), check);
+}
+
 Status ModelRepository::Unload(const std::string& name) {
   TANDEM_TRY(CheckExplicit());
   TANDEM_TRY(CheckModelName(name));

@@ -1,6 +1,7 @@
 #include "server/repository/onnx_session_factory.h"
 
 #include "runtimes/onnx/model_metadata.h"
+#include "runtimes/onnx/onnx_file.h"
 #include "runtimes/onnx/session_factory.h"
 #include "runtimes/onnx/session_spec.h"
 
@@ -23,7 +24,8 @@ Result<std::unique_ptr<InferenceSession>> OnnxSessionFactory::Create(const Sessi
                    .root = request.allowed_root,
                    .optimization = OptimizationOf(request.graph_level),
                    .optional_inputs = request.optional_inputs,
-                   .outputs = request.outputs};
+                   .outputs = request.outputs,
+                   .profile = request.profile};
   for (const ProviderChoice& choice : request.providers) {
     TANDEM_ASSIGN(const ProviderKind kind, ParseProvider(choice.name));
     spec.providers.push_back({.kind = kind, .device_id = request.gpu, .options = choice.options});
@@ -34,6 +36,12 @@ Result<std::unique_ptr<InferenceSession>> OnnxSessionFactory::Create(const Sessi
 std::map<std::string, std::string> OnnxSessionFactory::Metadata(const SessionRequest& request) {
   if (request.format != ModelFormat::kOnnx) return {};
   return ReadOnnxMetadata(request.file).value_or(std::map<std::string, std::string>());
+}
+
+Result<GraphExtent> OnnxSessionFactory::Extent(const SessionRequest& request) {
+  if (request.format != ModelFormat::kOnnx) return SessionFactory::Extent(request);
+  TANDEM_ASSIGN(const OnnxFileInfo info, InspectOnnxFile(request.file));
+  return GraphExtent{.nodes = info.nodes, .has_subgraphs = info.has_subgraphs};
 }
 
 }  // namespace tandem::repository

@@ -16,6 +16,7 @@ class OnnxSessionFactory final : public SessionFactory {
 
   [[nodiscard]] Result<std::unique_ptr<InferenceSession>> Create(const SessionRequest& request) override;
   [[nodiscard]] std::map<std::string, std::string> Metadata(const SessionRequest& request) override;
+  [[nodiscard]] Result<GraphExtent> Extent(const SessionRequest& request) override;
 
  private:
   const std::shared_ptr<const OrtEnvironment> environment_;

@@ -38,6 +38,14 @@ struct SessionRequest {
   std::optional<int> graph_level;            // optimization.graph.level
   std::vector<std::string> optional_inputs;  // Initializers that the configuration offers as optional inputs.
   std::vector<std::string> outputs;          // Those that the configuration lists; empty: all.
+  // How the path of a file begins that what its nodes took is written to when the session goes; empty: none.
+  std::filesystem::path profile;
+};
+
+// How much there is to a run of a model.
+struct GraphExtent {
+  std::uint64_t nodes = 0;
+  bool has_subgraphs = false;  // Some nodes may run more than once.
 };
 
 // Makes sessions. Borrowed by ModelRepository, which calls it from its loading threads, several at once; it must
@@ -48,6 +56,10 @@ class SessionFactory {
   [[nodiscard]] virtual Result<std::unique_ptr<InferenceSession>> Create(const SessionRequest& request) = 0;
   // What the file says of itself, by key: hints for people. Empty where its format has no such thing.
   [[nodiscard]] virtual std::map<std::string, std::string> Metadata(const SessionRequest& /*request*/) { return {}; }
+  // Of the request's file; kUnsupported where nobody can tell what its nodes take.
+  [[nodiscard]] virtual Result<GraphExtent> Extent(const SessionRequest& request) {
+    return Fail(ErrorCode::kUnsupported, "model '{}' cannot be profiled: only ONNX models can", request.model);
+  }
 };
 
 }  // namespace tandem::repository

@@ -14,7 +14,6 @@ namespace {
 using WarmupInput = inference::ModelWarmup::Input;
 
 constexpr std::int64_t kMaxSampleBytes = std::int64_t{1} << 30;
-constexpr std::int64_t kMaxDefaultBytes = std::int64_t{1} << 28;
 constexpr std::uint32_t kMaxRuns = 10'000;
 // One to do what is lazy, the others to learn what a run takes, as far as that does not keep the model from being
 // ready.
@@ -160,19 +159,27 @@ Result<std::vector<WarmupSample>> BuildWarmup(const ModelFolder& model, const Mo
   return samples;
 }
 
+Result<Tensor> ZeroTensor(const TensorSpec& spec, Shape shape) {
+  TANDEM_ASSIGN(const std::int64_t size, PlainByteSize(spec.type, shape));
+  if (size > kMostZeros) {
+    return Fail(ErrorCode::kTooLarge, "input '{}' of shape {} needs {} bytes; at most {} are made", Quotable(spec.name),
+                ShapeText(shape), size, kMostZeros);
+  }
+  return Tensor{.name = spec.name, .type = spec.type, .shape = std::move(shape), .data = Zeros(size)};
+}
+
 std::optional<WarmupSample> DefaultWarmup(const ModelSettings& settings) {
   WarmupSample sample{.name = "zeros", .runs = kZeroRuns, .time_for_repeats = kTimeForZeros};
   std::int64_t total = 0;
   for (const TensorSpec& spec : settings.signature.inputs) {
     if (spec.optional) continue;
-    Tensor tensor{.name = spec.name, .type = spec.type, .shape = spec.shape};
-    std::ranges::replace(tensor.shape, -1, 1);
-    const auto size = PlainByteSize(spec.type, tensor.shape);
-    if (!size || *size > kMaxDefaultBytes) return std::nullopt;
-    total += *size;
-    if (total > kMaxDefaultBytes) return std::nullopt;
-    tensor.data = Zeros(*size);
-    sample.inputs.push_back(std::move(tensor));
+    Shape shape = spec.shape;
+    std::ranges::replace(shape, -1, 1);
+    auto tensor = ZeroTensor(spec, std::move(shape));
+    if (!tensor) return std::nullopt;
+    total += static_cast<std::int64_t>(tensor->data.size());
+    if (total > kMostZeros) return std::nullopt;
+    sample.inputs.push_back(*std::move(tensor));
   }
   return sample;
 }

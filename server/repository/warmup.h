@@ -25,6 +25,10 @@ struct WarmupSample {
 // `warmup`. The error names the sample and the input.
 [[nodiscard]] Result<std::vector<WarmupSample>> BuildWarmup(const ModelFolder& model, const ModelSettings& settings);
 
+// Zeros, or empty strings, of that shape; an error when it is not a shape or needs more than kMostZeros.
+inline constexpr std::int64_t kMostZeros = std::int64_t{1} << 28;
+[[nodiscard]] Result<Tensor> ZeroTensor(const TensorSpec& spec, Shape shape);
+
 // A few runs over zeros, every variable dimension 1; nothing when that would be unreasonably large.
 [[nodiscard]] std::optional<WarmupSample> DefaultWarmup(const ModelSettings& settings);
 

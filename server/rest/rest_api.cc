@@ -6,6 +6,7 @@
 #include "server/rest/colocation_calls.h"
 #include "server/rest/infer_call.h"
 #include "server/rest/model_calls.h"
+#include "server/rest/profile_calls.h"
 #include "server/rest/repository_calls.h"
 #include "server/rest/settings_calls.h"
 #include "server/rest/shared_memory_calls.h"
@@ -36,6 +37,7 @@ std::vector<Route> AllRoutes(ServerCore& core, const TokenCheck& tokens, RestApi
   AddSettingsRoutes(core, routes);
   AddColocationRoutes(core, routes);
   AddTraceRoutes(core, routes);
+  AddProfileRoutes(core, routes);
   AddTrainRoutes(core, tokens, routes);
   routes.push_back(MetricsRoute(std::move(options.metrics)));
   routes.push_back({Method::kGet, "/v2/openapi.json",

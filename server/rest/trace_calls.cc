@@ -1,16 +1,20 @@
 #include "server/rest/trace_calls.h"
 
-#include <atomic>
 #include <chrono>
 #include <cmath>
+#include <future>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "api/base/format.h"
+#include "server/jobs/job_service.h"
 #include "server/rest/aside.h"
 #include "server/rest/query.h"
 #include "server/rest/reply.h"
+#include "server/rest/side_thread.h"
+#include "server/trace/op_tracks.h"
 #include "server/trace/request_story.h"
 #include "server/trace/story_text.h"
 #include "server/trace/trace_sources.h"
@@ -44,6 +48,16 @@ Result<http::Response> Explain(const ServerCore& core, const Call& call) {
   return response;
 }
 
+// Waits for the jobs thread, which never waits for this one.
+std::vector<RecentOps> OpsSince(jobs::JobService& jobs, MonotonicTime since) {
+  // Shared: who answers may still be in it when we have heard.
+  const auto answer = std::make_shared<std::promise<std::vector<RecentOps>>>();
+  jobs.OpsSince(since, [answer](Result<std::vector<RecentOps>> ops) {
+    answer->set_value(ops ? *std::move(ops) : std::vector<RecentOps>());
+  });
+  return answer->get_future().get();
+}
+
 Result<http::Response> Trace(const ServerCore& core, const Call& call) {
   TANDEM_ASSIGN(const Query query, QueryOf(call, {"seconds"}));
   double seconds = kDefaultSeconds;
@@ -53,36 +67,22 @@ Result<http::Response> Trace(const ServerCore& core, const Call& call) {
   TANDEM_ASSIGN(const FlightRecorder* const recorder, RecorderOf(core));
   const MonotonicTime now = core.clock.Now();
   const trace::TraceWindow window{.from = now - std::chrono::nanoseconds(std::llround(seconds * 1e9)), .to = now};
-  return http::JsonResponse(200, trace::WriteTrace(trace::CopyOf(*recorder), window));
+  std::vector<trace::TraceSource> more;
+  if (core.jobs != nullptr) more.push_back(trace::DrawOps(OpsSince(*core.jobs, window.from)));
+  return http::JsonResponse(200, trace::WriteTrace(trace::CopyOf(*recorder), window, more));
 }
 
-// A thread for these calls, as looking through all records takes milliseconds and more: neither connections nor
-// requests wait for it. Owned by the routes; it ends before the core does.
-class TraceThread {
- public:
-  // Under way and waiting.
-  static constexpr int kMost = 8;
-
-  // Keeps a place as long as it lives; null when all are taken.
-  [[nodiscard]] std::shared_ptr<void> Enter() {
-    std::shared_ptr<void> place(places_.get(), [places = places_](void*) { places->fetch_sub(1); });
-    return places_->fetch_add(1) < kMost ? place : nullptr;
-  }
-  [[nodiscard]] BulkThread& thread() { return thread_; }
-
- private:
-  const std::shared_ptr<std::atomic<int>> places_ = std::make_shared<std::atomic<int>>(0);
-  BulkThread thread_{"trace"};
-};
+// Under way and waiting.
+constexpr int kMostTraces = 8;
 
 using TraceCall = Result<http::Response> (*)(const ServerCore& core, const Call& call);
 
-Handler Aside(const ServerCore& core, const std::shared_ptr<TraceThread>& traces, TraceCall function) {
+Handler Aside(const ServerCore& core, const std::shared_ptr<SideThread>& traces, TraceCall function) {
   return [&core, traces, function](const Call& call) {
     auto place = traces->Enter();
     if (place == nullptr) {
       return call.exchange->Respond(http::ErrorResponse(
-          {ErrorCode::kUnavailable, Format("{} traces are being made already; ask again", TraceThread::kMost)}));
+          {ErrorCode::kUnavailable, Format("{} traces are being made already; ask again", kMostTraces)}));
     }
     RunAside(traces->thread(), call.exchange, [&core, function, call, place = std::move(place)] {
       auto response = function(core, call);
@@ -94,8 +94,8 @@ Handler Aside(const ServerCore& core, const std::shared_ptr<TraceThread>& traces
 }  // namespace
 
 void AddTraceRoutes(ServerCore& core, std::vector<Route>& routes) {
-  // Shared by the two handlers.
-  const auto traces = std::make_shared<TraceThread>();
+  // A thread for these calls, as looking through all records takes milliseconds and more. Shared by the two handlers.
+  const auto traces = std::make_shared<SideThread>("trace", kMostTraces);
   routes.push_back({Method::kGet, "/v2/trace", Aside(core, traces, Trace)});
   routes.push_back({Method::kGet, "/v2/trace/requests/{request}", Aside(core, traces, Explain)});
 }

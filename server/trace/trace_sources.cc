@@ -124,8 +124,8 @@ std::size_t DrawBatches(const FlightCopy& copy, TraceWriter& out) {
   for (auto& [batch, run] : ReadBatchRuns(copy)) {
     if (out.window().Overlaps(run.began, run.ended.value_or(out.window().to))) runs.push_back(std::move(run));
   }
-  const std::size_t left_out =
-      KeepNewest(runs, [&](const BatchRun& run) { return run.ended.value_or(out.window().to); }, out);
+  const std::size_t left_out = KeepNewest(
+      runs, [&](const BatchRun& run) { return run.ended.value_or(out.window().to); }, out);
   std::ranges::stable_sort(runs, {}, &BatchRun::began);
   FreeLines front_ends;
   std::set<std::int64_t> named;
@@ -168,7 +168,9 @@ void DrawTrainers(const FlightCopy& copy, TraceWriter& out) {
     if (!out.window().Overlaps(span.from, end)) continue;
     const TraceWriter::Track track{.group = kTrainingTracks,
                                    .line = kFirstTrainer + static_cast<std::int64_t>(span.trainer)};
-    if (named.insert(span.trainer).second) out.NameTrack(track, Format("trainer {}", span.trainer));
+    if (named.insert(span.trainer).second) {
+      out.NameTrack(track, span.job > 0 ? Format("job {}", span.job) : Format("trainer {}", span.trainer));
+    }
     out.Slice(track, span.hold ? Format("held: {}", HoldReasonName(*span.hold)) : "runs", span.from, end);
   }
 }

@@ -101,14 +101,14 @@ std::string ReasonOf(const TrainingSpan& span) {
 std::vector<TrainerSpan> TrainerSpans(std::span<const FlightRecord> records) {
   std::vector<TrainerSpan> spans;
   std::map<std::uint64_t, std::size_t> last;  // Of each trainer that is there, in `spans`.
-  const auto begin = [&](std::uint64_t trainer, MonotonicTime at, std::optional<HoldReason> hold) {
-    if (const auto found = last.find(trainer); found != last.end()) spans[found->second].to = at;
-    last[trainer] = spans.size();
-    spans.push_back({.trainer = trainer, .from = at, .to = {}, .hold = hold});
+  const auto begin = [&](const auto& event, std::optional<HoldReason> hold) {
+    if (const auto found = last.find(event.trainer); found != last.end()) spans[found->second].to = event.at;
+    last[event.trainer] = spans.size();
+    spans.push_back({.trainer = event.trainer, .job = event.job, .from = event.at, .to = {}, .hold = hold});
   };
   for (const FlightRecord& record : records) {
-    if (const auto began = As<TrainerBegan>(record)) begin(began->trainer, began->at, std::nullopt);
-    if (const auto held = As<TrainerHeld>(record)) begin(held->trainer, held->at, HoldOf(held->hold));
+    if (const auto began = As<TrainerBegan>(record)) begin(*began, std::nullopt);
+    if (const auto held = As<TrainerHeld>(record)) begin(*held, HoldOf(held->hold));
     if (const auto ended = As<TrainerEnded>(record)) {
       const auto found = last.find(ended->trainer);
       if (found == last.end()) continue;

@@ -42,6 +42,7 @@ struct TrainingSpan {
 // A time in which one trainer ran, or was stopped.
 struct TrainerSpan {
   std::uint64_t trainer = 0;
+  std::int64_t job = 0;  // 0: none.
   MonotonicTime from;
   std::optional<MonotonicTime> to;
   std::optional<HoldReason> hold;

@@ -77,7 +77,8 @@ class Profile(TrainingTest):
         missing = self.cli("77")
         self.assertEqual(missing.returncode, 1)
         self.assertIn("77", missing.stderr)
-        self.assertEqual(self.cli("none").returncode, 2)
+        self.assertEqual(self.cli("none", "--job").returncode, 2)
+        self.assertEqual(self.cli("7", "--runs", "3").returncode, 2)
         job_id = self.submit(epochs=None, steps=2, evaluation=None)["id"]
         self.wait(job_id, "succeeded")
         nowhere = self.cli(str(job_id), "--flame", str(self.folder / "no" / "such" / "file.svg"))

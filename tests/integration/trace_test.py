@@ -339,6 +339,32 @@ class Training(TrainingTest):
         until(lambda: self.recent()[0]["training"] == "runs", "training goes on")
         self.assertLessEqual(len(self.recent()), 16)
 
+    def test_operators_of_a_trainer_are_in_the_trace_by_the_number_of_its_job(self):
+        self.server = self.start(self.repository, "--state", self.state, "--data-root", self.data, "--colocation", "none")
+        job_id = self.submit(epochs=None, steps=100_000_000, evaluation=None)["id"]
+        self.wait_step(job_id, 20)
+        file = self.folder / "t.json"
+
+        def operators():
+            done = tandem("trace", "--seconds", "1", "-o", file, "--url", f"http://{self.server.http}")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            document = json.loads(file.read_text())
+            events = check_trace(self, document)
+            tracks = {event["args"]["name"]: event["tid"] for event in document["traceEvents"]
+                      if event["name"] == "thread_name" and event["pid"] == 3}
+            self.assertIn(f"job {job_id}", tracks)
+            track = tracks[f"job {job_id}: operators"]
+            return [event for event in events if (event["pid"], event["tid"]) == (3, track)]
+
+        drawn = until(operators, "it was looked at its operators")
+        self.assertLessEqual(len(drawn), 4096)
+        self.assertLessEqual({"loss", "update"}, {event["args"]["kind"] for event in drawn})
+        for event in drawn:
+            self.assertIn(event["args"]["class"], ("light", "heavy"))
+            self.assertTrue(event["name"].startswith(event["args"]["kind"]))
+        for one, other in zip(drawn, drawn[1:]):
+            self.assertLessEqual(one["ts"] + one["dur"], other["ts"] + 0.01, "one after the other")
+
     def recent(self):
         return self.server.call("GET", "/v2/colocation").json()["recent"]
 

@@ -120,6 +120,8 @@ TEST(FlightEvents, OfBatchesAndTrainingComeBackAsTheyWere) {
   EXPECT_EQ(gone.hold, 1);
   EXPECT_EQ(gone.hold_heavy, 2);
   EXPECT_EQ((RoundTrip<TrainerHeld, TrainerBegan>({.at = At(1ms), .trainer = 5, .hold = 1}).hold), 1);
+  EXPECT_EQ((RoundTrip<TrainerHeld, TrainerBegan>({.at = At(1ms), .trainer = 5, .hold = 1, .job = 7}).job), 7);
+  EXPECT_EQ((RoundTrip<TrainerBegan, TrainerEnded>({.at = At(1ms), .trainer = 5, .job = 7}).job), 7);
 }
 
 TEST(ClientId, TellsLongIdsApartThatBeginAlike) {

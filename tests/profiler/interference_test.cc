@@ -45,6 +45,13 @@ TEST(InterferenceMeter, FindsTheOperatorBesideWhichRequestsTakeLonger) {
   EXPECT_FALSE(meter.Worst(9)) << "there is no such operator";
 }
 
+TEST(InterferenceMeter, TellsOfOneModel) {
+  const InterferenceMeter meter = Trained(1.3, 2000);
+  EXPECT_NEAR(meter.With("m", 3)->ratio, 1.3, 0.03);
+  EXPECT_FALSE(meter.With("m", 9));
+  EXPECT_FALSE(meter.With("other", 3));
+}
+
 TEST(InterferenceMeter, FindsNothingWhereThereIsNothing) {
   const InterferenceMeter meter = Trained(1, 2000);
   for (std::uint32_t op = 0; op < 5; ++op) EXPECT_NEAR(meter.Worst(op)->ratio, 1, 0.02) << op;

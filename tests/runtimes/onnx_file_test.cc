@@ -62,6 +62,9 @@ TEST_F(OnnxFileTest, TellsWhatTheModelSaysAboutItself) {
   EXPECT_EQ(info->tensor_bytes, 4U * (2 * 64 * 64 + 2 * 64));
   EXPECT_TRUE(info->variable_inputs);
   EXPECT_TRUE(info->external.empty());
+  EXPECT_EQ(info->nodes, 3U);
+  EXPECT_FALSE(info->has_subgraphs);
+  EXPECT_TRUE(Inspect(fakes::SlowModel().Serialize())->has_subgraphs);
 }
 
 TEST_F(OnnxFileTest, KnowsModelsWithoutVariableInputs) {

@@ -89,6 +89,35 @@ TEST_F(InferenceServiceTest, AnswersAndCounts) {
   EXPECT_EQ(service_.in_flight(), 0);
 }
 
+TEST_F(InferenceServiceTest, WorkOfItsOwnIsUnderWayButNotCounted) {
+  const auto item = [&](std::promise<Status>& answer) {
+    return WorkItem{.servable = servable_,
+                    .inputs = {MakeTensor("x", DataType::kFp32, {1, 2}, std::vector<float>{1, 2})},
+                    .outputs = {"y"},
+                    .cancel = std::make_shared<CancelToken>(),
+                    .done = [&answer](const Result<WorkResult>& result) {
+                      answer.set_value(result ? Status() : std::unexpected(result.error()));
+                    }};
+  };
+  std::atomic<std::int64_t> under_way{-1};
+  run_ = [&](std::span<const Tensor> inputs, std::span<const std::string>,
+             CancelToken&) -> Result<std::vector<Tensor>> {
+    under_way = service_.in_flight();
+    return std::vector<Tensor>{inputs[0]};
+  };
+  std::promise<Status> done;
+  service_.RunOwn(item(done));
+  EXPECT_TRUE(done.get_future().get());
+  EXPECT_EQ(under_way, 1);
+  EXPECT_THAT(Text(), Not(HasSubstr("model=\"m\"")));
+  service_.StopAdmitting();
+  std::promise<Status> refused;
+  service_.RunOwn(item(refused));
+  EXPECT_EQ(refused.get_future().get().error().code, ErrorCode::kUnavailable);
+  for (int i = 0; i < 1000 && service_.in_flight() > 0; ++i) std::this_thread::sleep_for(10ms);
+  EXPECT_EQ(service_.in_flight(), 0);
+}
+
 class UnreadTest : public InferenceServiceTest {
  protected:
   void Learn(std::chrono::nanoseconds took) {

@@ -56,6 +56,21 @@ TEST_F(OpWatchTest, GatesWhatIsHeavyAsThePolicyWants) {
   EXPECT_EQ(all.ops()[1].verdict.reason, "takes 5.00 ms");
 }
 
+TEST_F(OpWatchTest, TellsWhatSlowsAModelTheWorstFirst) {
+  OpWatch watch(GatedOps::kHeavyAsMeasured);
+  const MonotonicTime start = clock_.Now();
+  Train(200);
+  static_cast<void>(Look(watch, Runs(start, 200, 1.5)));
+  const std::vector<Json::Value> beside = watch.Beside("m");
+  ASSERT_EQ(beside.size(), 2U);
+  EXPECT_EQ(beside[0]["kind"], "Conv");
+  EXPECT_EQ(beside[0]["name"], "large");
+  EXPECT_EQ(beside[0]["class"], "heavy");
+  EXPECT_NEAR(beside[0]["ratio"].asDouble(), 1.5, 0.01);
+  EXPECT_LT(beside[1]["ratio"].asDouble(), 1);
+  EXPECT_TRUE(watch.Beside("other").empty());
+}
+
 TEST_F(OpWatchTest, TellsWhenAnOperatorIsTakenForSomethingElseAndWhy) {
   OpWatch watch(GatedOps::kHeavyAsMeasured);
   Train(1);

@@ -126,6 +126,7 @@ def main():
     _, _, body = server.call("get", f"/v2/models/{urllib.parse.quote(names['model'], safe='')}")
     valid = {"infer": zeros(json.loads(body)), "repositoryIndex": b""}
     valid["inferVersion"] = valid["infer"]
+    valid["modelProfile"] = valid["modelProfileVersion"] = b'{"runs": 2}'
 
     _, _, body = server.call("get", "/v2/train/jobs?limit=1")
     jobs = json.loads(body).get("jobs", [])

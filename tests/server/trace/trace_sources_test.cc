@@ -15,6 +15,7 @@
 #include <json/writer.h>
 
 #include "colocation/training_notes.h"
+#include "server/trace/op_tracks.h"
 
 namespace tandem::trace {
 namespace {
@@ -51,8 +52,9 @@ class TraceTest : public ::testing::Test {
   }
 
   // The events of a whole trace, which is checked to be one.
-  std::vector<Json::Value> Events(std::chrono::nanoseconds from, std::chrono::nanoseconds to) {
-    const std::string text = WriteTrace(CopyOf(recorder_), {.from = At(from), .to = At(to)});
+  std::vector<Json::Value> Events(std::chrono::nanoseconds from, std::chrono::nanoseconds to,
+                                  const std::vector<TraceSource>& more = {}) {
+    const std::string text = WriteTrace(CopyOf(recorder_), {.from = At(from), .to = At(to)}, more);
     Json::Value json;
     std::string errors;
     const std::unique_ptr<Json::CharReader> reader(Json::CharReaderBuilder().newCharReader());
@@ -111,6 +113,17 @@ class TraceTest : public ::testing::Test {
     return names;
   }
 
+  // Of the tracks of a group.
+  static std::vector<std::string> Tracks(const std::vector<Json::Value>& events, int group) {
+    std::vector<std::string> names;
+    for (const Json::Value& event : events) {
+      if (event["name"] == "thread_name" && event["pid"].asInt() == group) {
+        names.push_back(event["args"]["name"].asString());
+      }
+    }
+    return names;
+  }
+
   FlightRecorder recorder_{1024};
   Json::Value about_;
 };
@@ -134,6 +147,46 @@ TEST_F(TraceTest, ShowsRequestsTheirRunsAndTraining) {
   EXPECT_THAT(Names(events, "b", kRequestTracks), UnorderedElementsAre("m\"odel", "waits", "runs", "m\"odel", "waits"));
   EXPECT_THAT(Names(events, "X", kWorkerTracks), UnorderedElementsAre("m\"odel x2"));
   EXPECT_THAT(Names(events, "X", kTrainingTracks), UnorderedElementsAre("runs", "held: quota", "runs", "held: quota"));
+}
+
+TEST_F(TraceTest, ATrainerIsCalledByItsJob) {
+  const TrainingNotes notes(&recorder_);
+  notes.Began(At(1ms), 0, 2, {.trainers = 1, .hold = {}, .hold_heavy = {}}, 7);
+  notes.Began(At(2ms), 1, 2, {.trainers = 2, .hold = {}, .hold_heavy = {}});
+  notes.Held(At(3ms), 2, HoldReason::kQuota, 9);  // Whose beginning was overwritten.
+  EXPECT_THAT(Tracks(Events(0ms, 20ms), kTrainingTracks),
+              UnorderedElementsAre("decisions", "job 7", "trainer 1", "job 9"));
+}
+
+TEST_F(TraceTest, ShowsOperatorsOfTrainers) {
+  RecentOps ops{
+      .job = 7,
+      .ops = {{.info = {.kind = "Conv", .name = "n\"1"}, .heavy = true}, {.info = {.kind = "update", .name = ""}}},
+      .runs = {}};
+  ops.runs = {{.op = 0, .began = At(-5ms), .took = 1ms},  // Before the window.
+              {.op = 0, .began = At(-1ms), .took = 3ms},  // Cut.
+              {.op = 1, .began = At(2ms), .took = 1ms},
+              {.op = 0, .began = At(2500us), .took = 1ms},  // Beside another, which cannot be.
+              {.op = 9, .began = At(4ms), .took = 1ms},     // There is no such operator.
+              {.op = 0, .began = At(6ms), .took = 1h}};
+  const auto events = Events(0ms, 20ms, {DrawOps({ops})});
+  EXPECT_THAT(Names(events, "X", kTrainingTracks), ::testing::ElementsAre("Conv n\"1", "update", "Conv n\"1"));
+  EXPECT_THAT(Tracks(events, kTrainingTracks), UnorderedElementsAre("decisions", "job 7: operators"));
+  EXPECT_EQ(events.back()["args"]["kind"], "Conv");
+  EXPECT_EQ(events.back()["args"]["node"], "n\"1");
+  EXPECT_EQ(events.back()["args"]["class"], "heavy");
+}
+
+TEST_F(TraceTest, OfTooManyOperatorsTheNewestAreShown) {
+  std::vector<RecentOps> trainers(8);
+  for (RecentOps& trainer : trainers) {
+    trainer.job = 1 + (&trainer - trainers.data());
+    trainer.ops = {{.info = {.kind = "Conv", .name = ""}}};
+    for (int i = 0; i < 4096; ++i) trainer.runs.push_back({.op = 0, .began = At(i * 1ms), .took = 900us});
+  }
+  const auto events = Events(0s, 5s, {DrawOps(trainers)});
+  EXPECT_EQ(Names(events, "X", kTrainingTracks).size(), kMostOfAKind);
+  EXPECT_DOUBLE_EQ(events.back()["ts"].asDouble(), Micros(4095ms));
 }
 
 TEST_F(TraceTest, CutsWhatReachesBeyondTheWindow) {
