@@ -1,10 +1,11 @@
-"""The simulator as a person runs it: no server, no models."""
+"""The simulator as a person runs it: no server, no models, but for what was recorded of a real job."""
 import json
 import pathlib
 import tempfile
 import unittest
 
 from tandem_server import ROOT, tandem
+from training_jobs import TrainingTest
 
 EXAMPLES = ROOT / "examples" / "simulate"
 POLICIES = {"tandem", "none", "nice", "idle", "pause", "partition", "time_slice", "op_gate"}
@@ -61,3 +62,78 @@ class Simulate(unittest.TestCase):
                                      (("/nonexistent.json", ), "/nonexistent.json"), ((folder, ), folder),
                                      ((broken, ), "not JSON"), ((wrong, ), "/device/cores is 0")):
                 self.assertIn(words, self.run_command(*arguments, code=2), arguments)
+
+
+class Recorded(TrainingTest):
+    """A job is recorded by one command, and simulated by another."""
+    def record(self, **fields):
+        """What `tandem profile JOB --json` prints of a job that has run, in a file of the folder."""
+        self.serve()
+        job_id = self.submit(epochs=None, **fields)["id"]
+        self.wait(job_id, "succeeded")
+        done = tandem("profile", job_id, "--json", "--url", f"http://{self.server.http}")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        (self.folder / "job.json").write_text(done.stdout)
+        return json.loads(done.stdout)["ops"]
+
+    def simulate(self, trainer, code=0, **device):
+        scenario = self.folder / "scenario.json"
+        scenario.write_text(
+            json.dumps({
+                "name": "recorded",
+                "seconds": 20,
+                "device": {
+                    "kind": "cpu",
+                    "cores": 2,
+                    **device
+                },
+                "models": [{
+                    "name": "m",
+                    "rate": 10,
+                    "service_ms": 5
+                }],
+                "trainers": [{
+                    "name": "t",
+                    **trainer
+                }]
+            }))
+        done = tandem("simulate", scenario, "--json", "-")
+        self.assertEqual(done.returncode, code, done.stderr)
+        return json.loads(done.stdout)["cases"][0] if code == 0 else done.stderr
+
+    def test_training_alone_takes_the_time_of_its_recorded_operators(self):
+        steps = 50
+        ops = self.record(steps=steps, evaluation=None)
+        self.assertEqual([op["count"] for op in ops if op["kind"] == "loss"], [steps])
+        iteration = 0
+        for op in ops:
+            self.assertEqual(op["count"] % steps, 0, op)
+            iteration += op["typical_ms"] if op["count"] == steps else op["total_ms"] / steps
+        case = self.simulate({"profile": "job.json"})
+        alone = case["training_alone"]["trainers"][0]["iterations_per_second"]
+        self.assertAlmostEqual(alone * iteration / 1e3, 1, delta=0.01)
+        self.assertEqual({entry["policy"] for entry in case["policies"]}, POLICIES)
+        for entry in case["policies"]:
+            self.assertGreater(entry["trainers"][0]["iterations_per_second"], 0, entry["policy"])
+        # On another machine than it was recorded on: what a second thread had brought is lost.
+        limited = self.simulate({"profile": "job.json", "speedup": 1.25}, quota_cores=1)
+        slower = limited["training_alone"]["trainers"][0]["iterations_per_second"]
+        self.assertAlmostEqual(slower * 1.25 * iteration / 1e3, 1, delta=0.01)
+
+    def test_evaluations_are_part_of_what_training_takes(self):
+        ops = self.record(steps=40, evaluation={"split": 0.2, "every_steps": 10})
+        iterations = sum(op["count"] for op in ops if op["kind"] == "loss")
+        self.assertEqual(iterations, 40)
+        self.assertTrue(any(op["count"] % iterations for op in ops), "evaluations run the model, too")
+        longest = sum(max(op["typical_ms"] * op["count"], op["total_ms"]) for op in ops) / iterations
+        shortest = sum(min(op["typical_ms"] * op["count"], op["total_ms"]) for op in ops) / iterations
+        alone = self.simulate({"profile": "job.json"})["training_alone"]["trainers"][0]["iterations_per_second"]
+        self.assertLessEqual(1e3 / alone, longest * 1.01)
+        self.assertGreaterEqual(1e3 / alone, shortest * 0.99)
+
+    def test_mistakes_are_told(self):
+        self.assertIn('/trainers/0/profile is "none.json", but', self.simulate({"profile": "none.json"}, code=2))
+        (self.folder / "job.json").write_text('{"ops": [{"kind": "Conv", "count": -1}]}')
+        told = self.simulate({"profile": "job.json"}, code=2)
+        self.assertIn('/trainers/0/profile is "job.json", in which /ops/0/count is -1', told)
+        self.assertIn("/ops/0/typical_ms is missing", told)
