@@ -260,6 +260,7 @@ void CheckNames(const std::vector<Item>& items, const char* pointer, Mistakes& m
 // How much there is to simulate; only of a scenario without mistakes.
 void CheckAmount(const Scenario& scenario, int rounds, Mistakes& mistakes) {
   const double seconds = rounds * Seconds(scenario.warmup + scenario.duration);
+  const double drained = seconds + rounds * Seconds(scenario.drain);
   double requests = 0;
   double events = 0;
   for (const Model& model : scenario.models) {
@@ -269,7 +270,7 @@ void CheckAmount(const Scenario& scenario, int rounds, Mistakes& mistakes) {
   for (const Trainer& trainer : scenario.trainers) {
     nanoseconds iteration{0};
     for (const Step& step : trainer.steps) iteration += step.time;
-    events += seconds / Seconds(iteration) * static_cast<double>(trainer.steps.size());
+    events += drained / Seconds(iteration) * static_cast<double>(trainer.steps.size());
   }
   if (requests > kMaxRequests || events > kMaxEvents) {
     mistakes.push_back({"/seconds", Format("/seconds is {}: these would be {:.3g} requests and {:.3g} steps; at most "
@@ -295,10 +296,13 @@ void ReadScenario(JsonFields& fields, const Outside& outside, Mistakes& mistakes
   double seconds = 60;
   double warmup = 1;
   fields.Number("seconds", seconds, 1e-3, kMaxSeconds);
+  double drain = 0;
   fields.Number("warmup_s", warmup, 0, kMaxSeconds);
+  fields.Number("drain_s", drain, 0, kMaxSeconds);
   fields.Whole("rounds", simulated.rounds, 1, kMaxRounds);
   scenario.duration = FromMs(seconds * 1e3);
   scenario.warmup = FromMs(warmup * 1e3);
+  scenario.drain = FromMs(drain * 1e3);
   fields.Whole("seed", scenario.seed, 0, std::numeric_limits<std::int64_t>::max());
   const std::pair<std::string_view, std::string> kAdmissions[] = {{"deadline", "deadline"}, {"queue", "queue"}};
   fields.Choice("admission", scenario.admission, kAdmissions);

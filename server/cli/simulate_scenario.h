@@ -32,8 +32,8 @@ struct SimulationChanges {
   std::optional<std::uint64_t> seed;
 };
 
-// kInvalidArgument names every member that is wrong by its JSON pointer, with its value. Profiles that it names are in or
-// below `folder`.
+// kInvalidArgument names every member that is wrong by its JSON pointer, with its value. Profiles that it names are in
+// or below `folder`.
 [[nodiscard]] Result<SimulationFile> ParseSimulation(std::string_view text, const SimulationChanges& changes = {},
                                                      const std::filesystem::path& folder = ".");
 
