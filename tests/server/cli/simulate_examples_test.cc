@@ -63,8 +63,8 @@ TEST(SimulateExamples, HeraldsGateKeepsTheSloAtAModestPrice) {
   EXPECT_GT(parts, 1.3) << "dear, as the published one";
 }
 
-// What ./tandem bench colocation came to: its own --json, in tests/server/cli/measured_colocation.json. A later run
-// takes its place as it is; examples/simulate/compare.py says which figures miss then.
+// What ./tandem bench colocation came to, in the form of its --json: tests/server/cli/measured_colocation.json. A later
+// run's file takes its place as it is; examples/simulate/compare.py says which figures miss then.
 constexpr std::string_view kCells = "squeezenet beside squeezenet, ";
 constexpr std::string_view kP99 = "p99 beside training ÷ alone";
 constexpr std::string_view kTraining = "training ÷ what is left of it alone";
