@@ -16,7 +16,6 @@
 namespace tandem {
 namespace {
 
-constexpr std::size_t kMaxFileBytes = 1 << 20;
 constexpr int kMaxDepth = 32;
 
 template <typename Number>
@@ -90,12 +89,12 @@ Result<Json::Value> ParseStrictJson(std::string_view text) {
   return Invalid("not JSON: {}", Excerpt(problem));
 }
 
-Result<Json::Value> ReadJsonFile(const std::string& file) {
+Result<Json::Value> ReadJsonFile(const std::string& file, std::size_t most_bytes) {
   std::ifstream stream(file, std::ios::binary);
-  std::string text(kMaxFileBytes + 1, '\0');
+  std::string text(most_bytes + 1, '\0');
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(std::max<std::streamsize>(stream.gcount(), 0)));
-  if (!stream.eof()) return Invalid("'{}' cannot be read, or has more than {} bytes", file, kMaxFileBytes);
+  if (!stream.eof()) return Invalid("'{}' cannot be read, or has more than {} bytes", file, most_bytes);
   Result<Json::Value> value = ParseStrictJson(text);
   if (!value) return Invalid("'{}' is {}", file, value.error().message);
   if (!value->isObject()) return Invalid("'{}' is no JSON object, but {}", file, JsonExcerpt(*value));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -15,8 +16,9 @@ namespace tandem {
 // "not JSON: ".
 [[nodiscard]] Result<Json::Value> ParseStrictJson(std::string_view text);
 
-// The object in a file of at most 1 MB, as strict.
-[[nodiscard]] Result<Json::Value> ReadJsonFile(const std::string& file);
+// The object in a file of at most so many bytes, as strict.
+inline constexpr std::size_t kMostJsonFileBytes = 1 << 20;
+[[nodiscard]] Result<Json::Value> ReadJsonFile(const std::string& file, std::size_t most_bytes = kMostJsonFileBytes);
 
 // One line: members in the order of their names, every number the shortest text that reads back as the same; what is
 // not finite is null. Equal values give equal text.

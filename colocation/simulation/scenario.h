@@ -58,6 +58,8 @@ struct Scenario {
   std::vector<Trainer> trainers;
   std::chrono::nanoseconds warmup{0};    // Before anything counts.
   std::chrono::nanoseconds duration{0};  // That counts.
+  // At most so long afterwards, for answers that are still out: nothing comes any more, and training goes on uncounted.
+  std::chrono::nanoseconds drain{0};
   std::uint64_t seed = 1;
   std::string admission = "deadline";  // As --admission.
   std::size_t max_queued = 8192;

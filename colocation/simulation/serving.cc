@@ -32,7 +32,8 @@ Serving::Line::Line(const Scenario& scenario, std::size_t index, int threads)
       steps(OnThreads(scenario.machine, model->steps, threads, model->speedup)),
       arrivals(scenario.seed, 2 * index),
       times(scenario.seed, 2 * index + 1),
-      tally(scenario.warmup.count(), model->rate * Seconds(scenario.duration)) {
+      tally(scenario.warmup.count(), model->rate * Seconds(scenario.duration)),
+      last_arrival((scenario.warmup + scenario.duration).count()) {
   if (model->front.count() > 0) steps[0].width += Seconds(model->front) / Seconds(steps[0].time);
   batching.max_batch_size = model->max_batch;
   batching.dynamic = model->max_batch > 1;
@@ -42,13 +43,13 @@ Serving::Line::Line(const Scenario& scenario, std::size_t index, int threads)
   if (model->poisson) {
     Draw();
   } else {
-    next_arrival = std::llround(arrivals.Uniform() * 1e9 / model->rate);
+    ComeAt(std::llround(arrivals.Uniform() * 1e9 / model->rate));
   }
 }
 
 void Serving::Line::Draw() {
   const double gap = model->poisson ? arrivals.Exponential() : 1;
-  next_arrival += std::max<Time>(1, std::llround(gap * 1e9 / model->rate));
+  ComeAt(next_arrival + std::max<Time>(1, std::llround(gap * 1e9 / model->rate)));
 }
 
 Serving::Serving(const Scenario& scenario, int threads)

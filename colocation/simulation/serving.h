@@ -51,11 +51,13 @@ class Serving {
     RandomSource times;
     RequestTally tally;
     RequestLine waiting;
+    Time last_arrival;  // None comes later.
     Time next_arrival = 0;
 
     Line(const Scenario& scenario, std::size_t index, int threads);
     // Sets when the next one comes.
     void Draw();
+    void ComeAt(Time time) { next_arrival = time <= last_arrival ? time : kNever; }
     [[nodiscard]] double Scale(std::size_t batch) const { return 1 + model->growth * static_cast<double>(batch - 1); }
   };
   struct Worker {

@@ -35,17 +35,13 @@ class Run {
 
   SimulationResult Go() {
     Settle();
-    while (now_ < end_) {
-      Advance(std::min(NextEvent(), end_));
-      if (!marked_ && now_ >= scenario_.warmup.count()) Mark();
-      if (account_) account_->Refill(now_);
-      serving_.StepsDone(now_, order_);
-      training_.StepsDone(arbitration_ ? arbitration_->decision().threads : 0, order_);
-      serving_.Handle(now_, order_);
-      Settle();
-      ++events_;
-    }
-    return Finish();
+    while (now_ < end_) Next(end_);
+    SimulationResult result = Counted();
+    const Time drained = end_ + scenario_.drain.count();
+    while (now_ < drained && serving_.pending() > 0) Next(drained);
+    result.models = serving_.Finish(now_);
+    result.events = events_;
+    return result;
   }
 
  private:
@@ -61,6 +57,18 @@ class Run {
     serving_use_ = training_use_ = 0;
     for (const Stream& run : serving_.runs()) serving_use_ += run.use;
     for (const Stream& trainer : training_.streams()) training_use_ += trainer.use;
+  }
+
+  // To the next event, or to the end.
+  void Next(Time end) {
+    Advance(std::min(NextEvent(), end));
+    if (!marked_ && now_ >= scenario_.warmup.count()) Mark();
+    if (account_) account_->Refill(now_);
+    serving_.StepsDone(now_, order_);
+    training_.StepsDone(arbitration_ ? arbitration_->decision().threads : 0, order_);
+    serving_.Handle(now_, order_);
+    Settle();
+    ++events_;
   }
 
   [[nodiscard]] Time NextEvent() {
@@ -96,8 +104,9 @@ class Run {
     if (account_) account_before_ = account_->use();
   }
 
-  SimulationResult Finish() {
-    SimulationResult result{.models = serving_.Finish(end_), .trainers = training_.Finish(scenario_.duration)};
+  // But for the requests, some of which may be answered later.
+  SimulationResult Counted() {
+    SimulationResult result{.models = {}, .trainers = training_.Finish(scenario_.duration)};
     result.time = scenario_.duration;
     result.capacity = account_ ? account_->limit().cores() : scenario_.machine.width;
     result.used_by_requests = (served_ - served_before_) / 1e9;
@@ -107,7 +116,6 @@ class Run {
       result.periods = account_->use().periods - account_before_.periods;
       result.throttled_periods = account_->use().throttled - account_before_.throttled;
     }
-    result.events = events_;
     return result;
   }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "colocation/quota_ledger.h"
+#include "colocation/trainer_threads.h"
 
 namespace tandem::simulation {
 namespace {
@@ -31,8 +32,7 @@ int ServingThreads(const Machine& machine, const ColocationPolicy& policy) {
 }
 
 int TrainerThreads(const Machine& machine, const ColocationPolicy& policy) {
-  if (const auto serving = policy.ServingCores(machine.width)) return machine.width - *serving;
-  return policy.heeds_quotas() ? machine.width : UsableCores(machine);
+  return tandem::TrainerThreads(policy, {.allowed = machine.width, .usable = UsableCores(machine)}, true);
 }
 
 bool StepsMatter(const Machine& machine, const ColocationPolicy& policy) {

@@ -11,6 +11,7 @@
 #include "api/wire/json_document.h"
 #include "api/wire/json_fields.h"
 #include "api/wire/json_text.h"
+#include "server/cli/simulate_profile.h"
 
 namespace tandem::cli {
 namespace {
@@ -48,9 +49,16 @@ nanoseconds FromMs(double ms) {
   return nanoseconds(std::llround(ms * 1e6));
 }
 
+// What a file does not say itself. Borrowed.
+struct Outside {
+  const SimulationChanges& changes;
+  const std::filesystem::path& folder;  // Of the file.
+};
+
 // What the readers of a scenario share.
 struct DeviceFacts {
   Mistakes& mistakes;
+  const std::filesystem::path& folder;  // Of the scenario.
   DeviceKind kind = DeviceKind::kCpu;
   double width = 1;        // Of the device.
   double heavy_share = 0;  // Of it; steps as wide as that are heavy.
@@ -124,6 +132,11 @@ std::vector<Step> ReadOps(const DeviceFacts& device, JsonFields& fields, const c
 
 // What several threads bring over one: no more than the cores that they keep busy.
 double ReadSpeedup(JsonFields& fields, const std::vector<Step>& steps) {
+  // What is wrong with them was told; there is nothing to compare with.
+  if (steps.empty()) {
+    static_cast<void>(fields.Find("speedup"));
+    return 1;
+  }
   double widest = 1;
   for (const Step& step : steps) widest = std::max(widest, step.width);
   double speedup = widest;
@@ -167,11 +180,35 @@ Model ReadModel(const DeviceFacts& device, const Json::Value& json, const std::s
   return model;
 }
 
+// What was recorded of a job in place of its operators.
+std::vector<Step> ReadProfile(const DeviceFacts& device, JsonFields& fields, const Json::Value& named) {
+  double cores = device.width;
+  fields.Number("cores", cores, {.least = 0, .most = device.width, .above = true});
+  const std::string pointer = fields.PointerTo("profile");
+  if (!named.isString() || named.asString().empty()) {
+    fields.Mistake(pointer, named, "the name of a file that tandem profile JOB --json wrote");
+    return {};
+  }
+  if (fields.Find("ops") != nullptr) fields.Contradiction("ops", Format("{} is there, too", pointer));
+  Mistakes within;
+  std::vector<Step> steps = ReadRecordedIteration(device.folder, named.asString(), cores, within);
+  for (const JsonMistake& mistake : within) {
+    const char* const in = mistake.pointer.empty() ? "but" : "in which";
+    device.mistakes.push_back({pointer, Format("{} is {}, {} {}", pointer, JsonExcerpt(named), in, mistake.message)});
+  }
+  return steps;
+}
+
 Trainer ReadTrainer(const DeviceFacts& device, const Json::Value& json, const std::string& pointer) {
   Trainer trainer;
   JsonFields fields(json, pointer, device.mistakes);
   ReadName(fields, json, trainer.name);
-  trainer.steps = ReadOps(device, fields, device.kind == DeviceKind::kGpu ? "kernels" : "ops");
+  const Json::Value* const profile = device.kind == DeviceKind::kCpu ? fields.Find("profile") : nullptr;
+  if (profile != nullptr) {
+    trainer.steps = ReadProfile(device, fields, *profile);
+  } else {
+    trainer.steps = ReadOps(device, fields, device.kind == DeviceKind::kGpu ? "kernels" : "ops");
+  }
   if (device.kind == DeviceKind::kCpu) {
     trainer.speedup = ReadSpeedup(fields, trainer.steps);
     fields.Flag("lockstep", trainer.lockstep);
@@ -223,6 +260,7 @@ void CheckNames(const std::vector<Item>& items, const char* pointer, Mistakes& m
 // How much there is to simulate; only of a scenario without mistakes.
 void CheckAmount(const Scenario& scenario, int rounds, Mistakes& mistakes) {
   const double seconds = rounds * Seconds(scenario.warmup + scenario.duration);
+  const double drained = seconds + rounds * Seconds(scenario.drain);
   double requests = 0;
   double events = 0;
   for (const Model& model : scenario.models) {
@@ -232,7 +270,7 @@ void CheckAmount(const Scenario& scenario, int rounds, Mistakes& mistakes) {
   for (const Trainer& trainer : scenario.trainers) {
     nanoseconds iteration{0};
     for (const Step& step : trainer.steps) iteration += step.time;
-    events += seconds / Seconds(iteration) * static_cast<double>(trainer.steps.size());
+    events += drained / Seconds(iteration) * static_cast<double>(trainer.steps.size());
   }
   if (requests > kMaxRequests || events > kMaxEvents) {
     mistakes.push_back({"/seconds", Format("/seconds is {}: these would be {:.3g} requests and {:.3g} steps; at most "
@@ -252,16 +290,19 @@ void Change(Scenario& scenario, int rounds, const SimulationChanges& changes) {
   if (changes.seed) scenario.seed = *changes.seed;
 }
 
-void ReadScenario(JsonFields& fields, const SimulationChanges& changes, Mistakes& mistakes, SimulatedCase& simulated) {
+void ReadScenario(JsonFields& fields, const Outside& outside, Mistakes& mistakes, SimulatedCase& simulated) {
   Scenario& scenario = simulated.scenario;
-  DeviceFacts device{.mistakes = mistakes};
+  DeviceFacts device{.mistakes = mistakes, .folder = outside.folder};
   double seconds = 60;
   double warmup = 1;
   fields.Number("seconds", seconds, 1e-3, kMaxSeconds);
+  double drain = 0;
   fields.Number("warmup_s", warmup, 0, kMaxSeconds);
+  fields.Number("drain_s", drain, 0, kMaxSeconds);
   fields.Whole("rounds", simulated.rounds, 1, kMaxRounds);
   scenario.duration = FromMs(seconds * 1e3);
   scenario.warmup = FromMs(warmup * 1e3);
+  scenario.drain = FromMs(drain * 1e3);
   fields.Whole("seed", scenario.seed, 0, std::numeric_limits<std::int64_t>::max());
   const std::pair<std::string_view, std::string> kAdmissions[] = {{"deadline", "deadline"}, {"queue", "queue"}};
   fields.Choice("admission", scenario.admission, kAdmissions);
@@ -278,7 +319,7 @@ void ReadScenario(JsonFields& fields, const SimulationChanges& changes, Mistakes
   if (scenario.models.empty() && scenario.trainers.empty() && mistakes.empty()) {
     fields.Missing("models", "without requests and training there is nothing to simulate");
   }
-  Change(scenario, simulated.rounds, changes);
+  Change(scenario, simulated.rounds, outside.changes);
   if (mistakes.empty()) CheckAmount(scenario, simulated.rounds, mistakes);
 }
 
@@ -294,7 +335,7 @@ Status Told(const Mistakes& mistakes, const std::string& of_case) {
 
 // The scenario with what the case has of its own in place of what the file has.
 Result<SimulatedCase> ReadCase(const Json::Value& whole, const Json::Value& own, const std::string& pointer,
-                               const SimulationChanges& changes) {
+                               const Outside& outside) {
   SimulatedCase result;
   Mistakes mistakes;
   JsonFields named(own, pointer, mistakes);
@@ -307,13 +348,13 @@ Result<SimulatedCase> ReadCase(const Json::Value& whole, const Json::Value& own,
   }
   JsonFields fields(merged, "", mistakes);
   for (const char* outer : {"name", "what", "source"}) static_cast<void>(fields.Find(outer));
-  ReadScenario(fields, changes, mistakes, result);
+  ReadScenario(fields, outside, mistakes, result);
   fields.Finish();
   TANDEM_TRY(Told(mistakes, result.name));
   return result;
 }
 
-Result<SimulationFile> FromJson(const Json::Value& json, const SimulationChanges& changes) {
+Result<SimulationFile> FromJson(const Json::Value& json, const Outside& outside) {
   SimulationFile file;
   Mistakes mistakes;
   JsonFields fields(json, "", mistakes);
@@ -322,7 +363,7 @@ Result<SimulationFile> FromJson(const Json::Value& json, const SimulationChanges
   std::string source;
   fields.Text("source", source);
   if (!json.isMember("cases")) {
-    ReadScenario(fields, changes, mistakes, file.cases.emplace_back());
+    ReadScenario(fields, outside, mistakes, file.cases.emplace_back());
     fields.Finish();
     TANDEM_TRY(Told(mistakes, ""));
     return file;
@@ -330,7 +371,7 @@ Result<SimulationFile> FromJson(const Json::Value& json, const SimulationChanges
   const auto cases = ReadList(fields, "cases", 1, kMaxCases);
   TANDEM_TRY(Told(mistakes, ""));
   for (const auto& [own, pointer] : cases) {
-    TANDEM_ASSIGN(SimulatedCase one, ReadCase(json, *own, pointer, changes));
+    TANDEM_ASSIGN(SimulatedCase one, ReadCase(json, *own, pointer, outside));
     file.cases.push_back(std::move(one));
   }
   CheckNames(file.cases, "/cases", mistakes);
@@ -340,15 +381,17 @@ Result<SimulationFile> FromJson(const Json::Value& json, const SimulationChanges
 
 }  // namespace
 
-Result<SimulationFile> ParseSimulation(std::string_view text, const SimulationChanges& changes) {
+Result<SimulationFile> ParseSimulation(std::string_view text, const SimulationChanges& changes,
+                                       const std::filesystem::path& folder) {
   TANDEM_ASSIGN(const Json::Value json, ParseStrictJson(text));
   if (!json.isObject()) return Invalid("must be an object, not {}", JsonExcerpt(json));
-  return FromJson(json, changes);
+  return FromJson(json, {.changes = changes, .folder = folder});
 }
 
 Result<SimulationFile> ReadSimulation(const std::string& file, const SimulationChanges& changes) {
   TANDEM_ASSIGN(const Json::Value json, ReadJsonFile(file));
-  auto parsed = FromJson(json, changes);
+  const std::filesystem::path folder = std::filesystem::path(file).parent_path();
+  auto parsed = FromJson(json, {.changes = changes, .folder = folder});
   if (!parsed) return Fail(parsed.error().code, "'{}' {}", file, parsed.error().message);
   return parsed;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -31,10 +32,12 @@ struct SimulationChanges {
   std::optional<std::uint64_t> seed;
 };
 
-// kInvalidArgument names every member that is wrong by its JSON pointer, with its value.
-[[nodiscard]] Result<SimulationFile> ParseSimulation(std::string_view text, const SimulationChanges& changes = {});
+// kInvalidArgument names every member that is wrong by its JSON pointer, with its value. Profiles that it names are in
+// or below `folder`.
+[[nodiscard]] Result<SimulationFile> ParseSimulation(std::string_view text, const SimulationChanges& changes = {},
+                                                     const std::filesystem::path& folder = ".");
 
-// The error names the file, too.
+// The error names the file, too; profiles are in or below its folder.
 [[nodiscard]] Result<SimulationFile> ReadSimulation(const std::string& file, const SimulationChanges& changes = {});
 
 }  // namespace tandem::cli

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "api/base/errno_text.h"
+#include "colocation/trainer_threads.h"
 #include "profiler/cpu_limits.h"
 #include "profiler/machine.h"
 #include "server/log/log.h"
@@ -22,11 +23,9 @@ Status KeepTo(const std::vector<int>& cores, std::size_t count) {
   return Fail(ErrorCode::kUnavailable, "--colocation: the cores cannot be divided: {}", ErrnoText());
 }
 
-// Where a policy says how many threads are worth their while under the limits of the moment, there may be one for each
-// core.
-int TrainingThreads(const ServeOptions& options, bool budgeted) {
+int TrainingThreads(const ServeOptions& options, const ColocationPolicy& policy, bool paced) {
   if (options.training_threads > 0) return options.training_threads;
-  return budgeted ? AllowedCores() : UsableCores();
+  return TrainerThreads(policy, {.allowed = AllowedCores(), .usable = UsableCores()}, paced);
 }
 
 ArbitratedMachine Machine(const ServeOptions& options) {
@@ -55,16 +54,13 @@ Result<Colocation> SetUpColocation(const ServeOptions& options, const Clock& clo
   for (const std::string& group : limits.unread) {
     LogWarning("training is not paced by a CPU limit: its use cannot be read", {{"group", group}});
   }
-  colocation.training_threads = TrainingThreads(options, policy.heeds_quotas() && limits.unread.empty());
-  colocation.fixed_threads = TrainingThreads(options, false);
+  colocation.training_threads = TrainingThreads(options, policy, limits.unread.empty());
+  colocation.fixed_threads = TrainingThreads(options, policy, false);
   const std::vector<int> cores = AllowedCoreNumbers();
   if (const auto serving = policy.ServingCores(static_cast<int>(cores.size())); serving && options.allow_training) {
     const auto count = static_cast<std::size_t>(*serving);
     TANDEM_TRY(KeepTo(cores, count));
     colocation.training_cores.assign(cores.begin() + *serving, cores.end());
-    if (options.training_threads == 0) {
-      colocation.training_threads = colocation.fixed_threads = static_cast<int>(colocation.training_cores.size());
-    }
   }
   colocation.runs = std::make_unique<RunLog>();
   colocation.arbiter = std::make_unique<Arbiter>(clock, policy, std::move(limits), machine, &recorder);

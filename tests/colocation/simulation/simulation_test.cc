@@ -156,6 +156,26 @@ TEST(Simulation, WhatTheFrontEndUsesCounts) {
   EXPECT_NEAR(with.used_by_requests - without, 200 * 0.03, 0.3) << "30 ms a second";
 }
 
+// As a client that waits for all answers would have it: those that come last had the longest queue before them.
+TEST(Simulation, WhatIsStillOutMayBeWaitedFor) {
+  Scenario scenario = TwoCores();
+  scenario.models[0].rate = 120;
+  scenario.models[0].slo = {};
+  scenario.duration = 10s;
+  const auto cut = Under("none", scenario);
+  ASSERT_GT(cut.models[0].unfinished, 100) << "more comes than can be answered";
+  scenario.drain = 1h;
+  const auto drained = Under("none", scenario);
+  EXPECT_EQ(drained.models[0].unfinished, 0);
+  EXPECT_EQ(drained.models[0].answered, drained.models[0].offered);
+  EXPECT_EQ(drained.models[0].offered, cut.models[0].offered) << "nothing comes any more";
+  EXPECT_GT(P99(drained), 1.2 * P99(cut));
+  EXPECT_EQ(drained.trainers[0].iterations_per_second, cut.trainers[0].iterations_per_second) << "it does not count";
+  EXPECT_EQ(drained.used_by_requests, cut.used_by_requests);
+  scenario.drain = 100ms;
+  EXPECT_GT(Under("none", scenario).models[0].unfinished, 0) << "nor for ever";
+}
+
 TEST(Simulation, AQuotaThatCannotBindIsNone) {
   Scenario scenario = TwoCores();
   const auto without = Under("tandem", scenario);

@@ -1,11 +1,14 @@
 // The scenarios that are shipped say what they are there to say.
 
+#include <algorithm>
+#include <map>
 #include <string>
 #include <string_view>
 
 #include <gtest/gtest.h>
 
 #include "api/base/duration.h"
+#include "api/wire/json_document.h"
 #include "server/cli/simulate_run.h"
 
 namespace tandem::cli {
@@ -60,56 +63,65 @@ TEST(SimulateExamples, HeraldsGateKeepsTheSloAtAModestPrice) {
   EXPECT_GT(parts, 1.3) << "dear, as the published one";
 }
 
-// What ./tandem bench colocation came to on 2026-11-18, as far as it is predicted within 15 %; docs/simulator.md has
-// the rest, too.
-struct Measured {
-  std::string_view simulated;
-  std::string_view policy;
-  double p99;       // Over that alone; 0: not within 15 %.
-  double training;  // Over what is left of it alone; 0: not within 15 %.
+// What ./tandem bench colocation came to, in the form of its --json: tests/server/cli/measured_colocation.json. A later
+// run's file takes its place as it is; examples/simulate/compare.py says which figures miss then.
+constexpr std::string_view kCells = "squeezenet beside squeezenet, ";
+constexpr std::string_view kP99 = "p99 beside training ÷ alone";
+constexpr std::string_view kTraining = "training ÷ what is left of it alone";
+
+// Not predicted within 15 %, or only just; docs/simulator.md says what is known of the reasons.
+struct Missed {
+  std::string_view cell;
+  std::string_view metric;
+};
+constexpr Missed kMissed[] = {
+    {"load 0.3, none", kP99},
+    {"load 0.3, none", kTraining},
+    {"load 0.3, partition", kP99},
+    {"load 0.5, none", kP99},
+    {"load 0.5, none", kTraining},
+    {"load 0.5, nice", kTraining},
+    {"load 0.5, idle", kP99},
+    {"load 0.5, pause", kP99},
+    {"load 0.5, partition", kP99},
+    {"load 0.3, quota of 1 core, none", kP99},
+    {"load 0.3, quota of 1 core, partition", kP99},
+    {"load 0.3, quota of 1 core, partition", kTraining},
+    {"load 0.6, quota of 1 core, none", kP99},
+    {"load 0.6, quota of 1 core, idle", kP99},
+    {"load 0.6, quota of 1 core, partition", kP99},
 };
 
-constexpr Measured kMeasured[] = {
-    {"load 0.3", "tandem", 1.03, 0.819},
-    {"load 0.3", "idle", 0.900, 0.845},
-    {"load 0.3", "pause", 0.911, 0.820},
-    {"load 0.3", "nice", 1.086, 0.866},
-    {"load 0.3", "partition", 0, 0.839},
-    {"load 0.5", "tandem", 0.975, 0.768},
-    {"load 0.3, quota of 1 core", "tandem", 1.059, 0.909},
-    {"load 0.3, quota of 1 core", "idle", 3.38, 0.957},
-    {"load 0.3, quota of 1 core", "pause", 1.065, 0.957},
-    {"load 0.3, quota of 1 core", "nice", 4.006, 0.931},
-    {"load 0.3, quota of 1 core", "none", 0, 0.904},
-    {"load 0.6, quota of 1 core", "tandem", 0.993, 0.639},
-    {"load 0.6, quota of 1 core", "pause", 1.15, 1.035},
-    {"load 0.6, quota of 1 core", "nice", 36.75, 1.127},
-    {"load 0.6, quota of 1 core", "idle", 0, 1.153},
-};
-
-void ExpectWithin15Percent(double simulated, double measured, const std::string& what) {
-  if (measured == 0) return;
-  EXPECT_GT(simulated, 0.85 * measured) << what;
-  EXPECT_LT(simulated, 1.15 * measured) << what;
+bool IsMissed(std::string_view cell, std::string_view metric) {
+  return std::ranges::any_of(kMissed, [&](const Missed& m) { return m.cell == cell && m.metric == metric; });
 }
 
 TEST(SimulateExamples, TheBenchmarkIsPredictedWhereTheDocumentationSaysSo) {
+  const auto measured = ReadJsonFile(TANDEM_SOURCE_DIR "/tests/server/cli/measured_colocation.json");
+  ASSERT_TRUE(measured) << measured.error().message;
   const SimulationFile file = Example("squeezenet_cpu.json");
   const Policies policies = *PoliciesByName({});
-  std::size_t compared = 0;
-  for (const SimulatedCase& simulated : file.cases) {
-    const CaseOutcome outcome = SimulateCase(simulated, policies);
-    for (const Measured& measured : kMeasured) {
-      if (measured.simulated != simulated.name) continue;
-      ++compared;
-      const SimulationResult& result = Under(outcome, measured.policy);
-      const std::string what = simulated.name + ", " + std::string(measured.policy);
-      const double left = outcome.training.trainers[0].iterations_per_second * (1 - outcome.load());
-      ExpectWithin15Percent(Ms(result.models[0].p99) / Ms(outcome.alone.models[0].p99), measured.p99, what + ": p99");
-      ExpectWithin15Percent(result.trainers[0].iterations_per_second / left, measured.training, what + ": training");
+  std::map<std::string, double, std::less<>> simulated;  // By cell and metric.
+  for (const SimulatedCase& one : file.cases) {
+    const CaseOutcome outcome = SimulateCase(one, policies);
+    const double left = outcome.training.trainers[0].iterations_per_second * (1 - outcome.load());
+    for (const PolicyOutcome& under : outcome.policies) {
+      const std::string cell = one.name + ", " + under.policy;
+      simulated[cell + std::string(kP99)] = Ms(under.result.models[0].p99) / Ms(outcome.alone.models[0].p99);
+      simulated[cell + std::string(kTraining)] = under.result.trainers[0].iterations_per_second / left;
     }
   }
-  EXPECT_EQ(compared, std::size(kMeasured));
+  std::size_t compared = 0;
+  for (const Json::Value& row : (*measured)["rows"]) {
+    const std::string cell = row["cell"].asString();
+    const std::string metric = row["metric"].asString();
+    if (!cell.starts_with(kCells) || !row["value"].isNumeric()) continue;
+    const auto found = simulated.find(cell.substr(kCells.size()) + metric);
+    if (found == simulated.end() || IsMissed(cell.substr(kCells.size()), metric)) continue;
+    ++compared;
+    EXPECT_NEAR(found->second / row["value"].asDouble(), 1, 0.15) << cell << ": " << metric;
+  }
+  EXPECT_GE(compared, 24) << "half of the table";
 }
 
 // Whatever the figures are: which policy is for what.

@@ -28,8 +28,8 @@ std::string ErrorOf(const std::string& text) {
 
 TEST(SimulateScenario, EveryFieldArrives) {
   const auto file =
-      ParseSimulation(R"({"name": "n", "what": "w", "source": "s", "seconds": 20, "warmup_s": 2, "seed": 7, "rounds": 4,
-    "admission": "queue", "max_queue": 50,
+      ParseSimulation(R"({"name": "n", "what": "w", "source": "s", "seconds": 20, "warmup_s": 2, "drain_s": 9,
+    "seed": 7, "rounds": 4, "admission": "queue", "max_queue": 50,
     "device": {"kind": "cpu", "cores": 4, "workers": 2, "heavy_share": 0.25, "speed_beside_training": 1.2,
                "quota_cores": 1.5, "period_ms": 50},
     "models": [{"name": "m", "rate": 3.5, "arrivals": "constant", "slo_ms": 40, "overhead_ms": 0.5, "max_batch": 8,
@@ -44,6 +44,7 @@ TEST(SimulateScenario, EveryFieldArrives) {
   const simulation::Scenario& scenario = file->cases[0].scenario;
   EXPECT_EQ(scenario.duration, 20s);
   EXPECT_EQ(scenario.warmup, 2s);
+  EXPECT_EQ(scenario.drain, 9s);
   EXPECT_EQ(scenario.seed, 7);
   EXPECT_EQ(scenario.admission, "queue");
   EXPECT_EQ(scenario.max_queued, 50);

@@ -1,0 +1,28 @@
+#include "colocation/trainer_threads.h"
+
+#include <gtest/gtest.h>
+
+namespace tandem {
+namespace {
+
+int ThreadsUnder(const char* policy, CoreCounts cores, bool paced = true) {
+  return TrainerThreads(**MakeColocationPolicy(policy), cores, paced);
+}
+
+TEST(TrainerThreads, ALimitBoundsThemWhereNobodySaysHowManyLast) {
+  EXPECT_EQ(ThreadsUnder("idle", {.allowed = 4, .usable = 2}), 2);
+  EXPECT_EQ(ThreadsUnder("idle", {.allowed = 4, .usable = 4}), 4);
+}
+
+TEST(TrainerThreads, ThePolicyThatHeedsLimitsMayGiveOneForEachCore) {
+  EXPECT_EQ(ThreadsUnder("tandem", {.allowed = 4, .usable = 2}), 4);
+  EXPECT_EQ(ThreadsUnder("tandem", {.allowed = 4, .usable = 2}, false), 2) << "a limit whose use cannot be read";
+}
+
+TEST(TrainerThreads, OnCoresOfTheirOwnThereIsOneForEach) {
+  EXPECT_EQ(ThreadsUnder("partition", {.allowed = 7, .usable = 1}), 3);
+  EXPECT_EQ(ThreadsUnder("partition", {.allowed = 1, .usable = 1}), 1) << "nothing to divide";
+}
+
+}  // namespace
+}  // namespace tandem
