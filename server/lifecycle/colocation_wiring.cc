@@ -68,7 +68,9 @@ Result<Colocation> SetUpColocation(const ServeOptions& options, const Clock& clo
     }
   }
   colocation.runs = std::make_unique<RunLog>();
-  colocation.arbiter = std::make_unique<Arbiter>(clock, policy, std::move(limits), machine, &recorder);
+  colocation.toll = std::make_unique<TrainingToll>(options.workers);
+  colocation.arbiter =
+      std::make_unique<Arbiter>(clock, policy, std::move(limits), machine, &recorder, colocation.toll.get());
   return colocation;
 }
 
