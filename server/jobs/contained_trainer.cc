@@ -19,7 +19,7 @@ constexpr std::chrono::seconds kMostBetweenLooks{1};
 
 // The same for every server of a state folder, and another for those of others.
 std::string GroupName(const std::filesystem::path& state, const std::string& name) {
-  struct stat status {};
+  struct stat status{};
   (void)::stat(state.c_str(), &status);
   return Format("tandem-{}-{}-{}", status.st_dev, status.st_ino, name);
 }

@@ -65,14 +65,15 @@ class HostileTrainer(ColocationTest):
         # Whatever reads the board reads garbage now, and whatever writes there is overwritten.
         for _ in range(5):
             self.accuracy()
-            for path in ("/metrics", "/v2/colocation", f"/v2/train/jobs/{job_id}", f"/v2/train/jobs/{job_id}/profile"):
+            for path in ("/metrics", "/v2/colocation", f"/v2/train/jobs/{job_id}"):
                 self.assertEqual(self.server.call("GET", path).status, 200, path)
             self.assertGreaterEqual(self.held(job_id, "requests"), 0)
+            # Where a hole was at the last look, no operators are.
+            until(lambda: self.server.call("GET", f"/v2/train/jobs/{job_id}/profile").status == 200, "a profile")
         for call in ("pause", "resume"):
             self.call("POST", f"/jobs/{job_id}/{call}")
         self.assertEqual(self.server.trainers(), [trainer], "it is still at it")
         self.call("POST", f"/jobs/{job_id}/cancel")
-        os.kill(trainer, signal.SIGKILL)  # It would not have listened.
         self.wait(job_id, "cancelled")
         self.server.check_alive()
 
@@ -81,7 +82,7 @@ class StoodStill(ColocationTest):
     def test_a_server_that_was_frozen_with_its_trainer_loses_neither_job_nor_requests(self):
         """As `docker pause` does it, or a virtual machine that is moved."""
         models.place(self.repository, "slow", models.slow())
-        hang = 4
+        hang = 6
         self.server = self.start(self.repository, "--state", self.state, "--data-root", self.data, "--colocation",
                                  "none", "--training-hang-secs", hang)
         job_id, trainer = self.begin()
@@ -93,12 +94,13 @@ class StoodStill(ColocationTest):
         waiting.send(slow_body(10, slo_ms=1000 * hang))
         until(lambda: self.server.metric("tandem_queue_depth") == 1, "it waits")
         os.kill(trainer, signal.SIGSTOP)
+        time.sleep(0.5)  # The server has seen the last sign of it.
         self.server.signal(signal.SIGSTOP)
         time.sleep(hang + 1)
         # The server is the first to wake: of the trainer it has seen nothing for longer than is allowed.
         self.server.signal(signal.SIGCONT)
         self.assertEqual(waiting.answer().status, 503, "nobody waited for it any more")
-        time.sleep(hang / 2)
+        time.sleep(1)
         os.kill(trainer, signal.SIGCONT)
         holder.close()
         self.wait_step(job_id, self.show(job_id)["progress"]["step"] + 10)

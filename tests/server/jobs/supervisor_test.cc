@@ -163,6 +163,7 @@ TEST_F(SupervisorTest, AMachineThatStoodStillHasNoTrainerThatHangs) {
   for (int i = 0; i < 10; ++i) {
     clock_.Advance(24h);
     supervisor_->Turn();
+    std::this_thread::sleep_for(20ms);  // If it were killed, this would be seen by the next turn.
   }
   EXPECT_EQ(Job(id).state, JobState::kRunning);
   EXPECT_EQ(Job(id).attempts, 1);
