@@ -1,5 +1,7 @@
 #include "colocation/admission.h"
 
+#include <cmath>
+
 #include "api/base/duration.h"
 #include "colocation/work_forecast.h"
 
@@ -44,6 +46,19 @@ Status DeadlineAdmission::Admit(const AdmissionSnapshot& s) const {
 
 RunWeight DeadlineAdmission::WeightOf(const AdmissionSnapshot& s) const {
   return s.run && IsDoubtful(*s.run, s.now) ? RunWeight::kDoubtful : RunWeight::kCounted;
+}
+
+Shortfall ShortfallOf(const AdmissionSnapshot& seen, RunWeight weight, std::chrono::nanoseconds alone) {
+  using std::chrono::nanoseconds;
+  if (!seen.deadline || !seen.run) return {};
+  const nanoseconds left = *seen.deadline - seen.now;
+  const nanoseconds work = seen.work_ahead + (weight == RunWeight::kCounted ? seen.run->high : nanoseconds(0));
+  Shortfall shortfall{.late = work + AnswerMargin(left) - left};
+  const nanoseconds typical = seen.run->typical;
+  if (alone.count() <= 0 || alone >= typical) return shortfall;
+  const double share = static_cast<double>((typical - alone).count()) / static_cast<double>(typical.count());
+  shortfall.added = nanoseconds(std::llround(static_cast<double>(work.count()) * share));
+  return shortfall;
 }
 
 Result<std::unique_ptr<const AdmissionPolicy>> MakeAdmission(std::string_view name) {

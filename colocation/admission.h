@@ -28,6 +28,15 @@ struct AdmissionSnapshot {
   std::optional<RunPrediction> run;  // Its own, with those that it shares it with; nullopt: not known.
 };
 
+// By how much a request is expected to be late, and how much of that is only because runs take longer beside training.
+struct Shortfall {
+  std::chrono::nanoseconds late{0};
+  std::chrono::nanoseconds added{0};
+};
+// Of one that is refused by prediction: `weight` is what its own run meant to that, `alone` what such a run typically
+// takes without training, 0 when that is not known. What is ahead of it is taken to be as much longer as its own run.
+[[nodiscard]] Shortfall ShortfallOf(const AdmissionSnapshot& seen, RunWeight weight, std::chrono::nanoseconds alone);
+
 // Decides which requests are worth computing. Pure: same arguments, same answer.
 class AdmissionPolicy {
  public:

@@ -39,8 +39,8 @@ std::uint64_t DecisionTimes::count() const {
 }
 
 Arbiter::Arbiter(const Clock& clock, const ColocationPolicy& policy, CpuLimitMeters limits, ArbitratedMachine machine,
-                 FlightRecorder* recorder)
-    : clock_(clock), policy_(policy), machine_(machine), notes_(recorder) {
+                 FlightRecorder* recorder, TrainingToll* toll)
+    : clock_(clock), policy_(policy), machine_(machine), notes_(recorder), toll_(toll) {
   if (policy_.heeds_quotas()) {
     for (auto& meter : limits.meters) ledgers_.emplace_back(std::move(meter), clock_, machine_.all_cores, ThisProcess);
   }
@@ -69,6 +69,7 @@ std::unique_ptr<TrainerLease> Arbiter::Admit(const ArbitratedTrainer& trainer) {
     const MutexLock lock(mu_);
     id = next_trainer_++;
     trainers_[id] = {.id = id, .who = trainer};
+    TellToll(trainers_[id]);
     notes_.Began(clock_.Now(), id, trainer.threads, Standing(), trainer.job);
   }
   news_.Notify();
@@ -134,6 +135,7 @@ void Arbiter::ApplyTo(Trainer& trainer, std::optional<HoldReason> hold) {
   trainer.held = hold;
   trainer.since = now;
   notes_.Held(now, trainer.id, hold, trainer.who.job);
+  TellToll(trainer);
 }
 
 void Arbiter::ReadLedgers() {
@@ -145,9 +147,21 @@ void Arbiter::ReadLedgers() {
   state_.demand = ledgers_.empty() ? std::nullopt : demand_.demand();
 }
 
+void Arbiter::TellToll(Trainer& trainer, bool there) {
+  const bool runs = there && !trainer.held && (!trainer.paused || trainer.exempt);
+  if (trainer.runs == runs || toll_ == nullptr) return;
+  trainer.runs = runs;
+  if (runs) {
+    toll_->TrainerRuns();
+  } else {
+    toll_->TrainerStops(clock_.Now());
+  }
+}
+
 void Arbiter::LetOn(Trainer& trainer) {
   trainer.exempt = true;
   ApplyTo(trainer, std::nullopt);
+  TellToll(trainer);
   SetPermit(trainer, Permit::kRun);
 }
 
@@ -230,6 +244,7 @@ TrainerLease::~TrainerLease() {
     const MutexLock lock(arbiter_.mu_);
     const auto found = arbiter_.trainers_.find(id_);
     arbiter_.LetOn(found->second);
+    arbiter_.TellToll(found->second, false);
     arbiter_.trainers_.erase(found);
     arbiter_.notes_.Ended(arbiter_.clock_.Now(), id_, arbiter_.Standing());
   }
@@ -242,6 +257,7 @@ void TrainerLease::SetPaused(bool paused) {
     Arbiter::Trainer& trainer = arbiter_.trainers_.at(id_);
     trainer.paused = paused;
     if (paused) arbiter_.ApplyTo(trainer, std::nullopt);
+    arbiter_.TellToll(trainer);
     if (!trainer.exempt) arbiter_.SetPermit(trainer, paused ? Permit::kHold : Permit::kRun);
   }
   arbiter_.news_.Notify();

@@ -22,6 +22,7 @@
 #include "colocation/quota_looks.h"
 #include "colocation/trainer_board.h"
 #include "colocation/training_notes.h"
+#include "profiler/training_toll.h"
 
 namespace tandem {
 
@@ -83,9 +84,10 @@ struct ArbitratedMachine {
 // policy needs to look at nothing.
 class Arbiter {
  public:
-  // The policy, the clock and the recorder, which may be null, are borrowed and outlive it; all leases end before it.
+  // The policy, the clock, and the recorder and the toll, which may be null, are borrowed and outlive it; all leases
+  // end before it.
   Arbiter(const Clock& clock, const ColocationPolicy& policy, CpuLimitMeters limits, ArbitratedMachine machine,
-          FlightRecorder* recorder = nullptr);
+          FlightRecorder* recorder = nullptr, TrainingToll* toll = nullptr);
   ~Arbiter();
   Arbiter(const Arbiter&) = delete;
   Arbiter& operator=(const Arbiter&) = delete;
@@ -114,6 +116,7 @@ class Arbiter {
     bool exempt = false;
     bool paused = false;
     bool lost = false;  // It cannot be signalled: its process has gone, or this is forbidden.
+    bool runs = false;  // As the toll was told.
     std::optional<HoldReason> held;
     MonotonicTime since;
     std::map<HoldReason, std::chrono::nanoseconds> total;
@@ -141,12 +144,15 @@ class Arbiter {
   void SetPermit(Trainer& trainer, Permit permit) REQUIRES(mu_);
   // For good.
   void LetOn(Trainer& trainer) REQUIRES(mu_);
+  // Tells the toll when it begins to run or stops.
+  void TellToll(Trainer& trainer, bool there = true) REQUIRES(mu_);
 
   // Constant after construction.
   const Clock& clock_;
   const ColocationPolicy& policy_;
   const ArbitratedMachine machine_;
   const TrainingNotes notes_;
+  TrainingToll* const toll_;
 
   // Changed by whoever brings requests.
   std::atomic<std::int64_t> pending_{0};

@@ -1,5 +1,6 @@
 #include "colocation/batch_runner.h"
 
+#include <algorithm>
 #include <atomic>
 #include <new>
 #include <string>
@@ -111,11 +112,29 @@ std::uint64_t BatchRunner::RecordBegin(std::span<const WorkItem> items, const Ru
   return batch;
 }
 
-BatchRunner::Run BatchRunner::Execute(std::span<const WorkItem> items, std::uint16_t worker) const {
+void BatchRunner::TollBegin(const Servable& servable, std::int64_t elements, std::span<const MonotonicTime> queued,
+                            Run& run, std::uint16_t worker) const {
+  if (toll_ == nullptr) return;
+  run.alone = servable.TypicalAlone(elements);
+  // One that waits for company waits on purpose.
+  const bool waits = servable.batching().max_queue_delay.count() > 0;
+  toll_->RunBegan(worker, waits ? run.start : std::ranges::min(queued), run.start, run.alone);
+}
+
+void BatchRunner::TollEnd(const Servable& servable, std::int64_t elements, const Run& run, MonotonicTime end,
+                          std::uint16_t worker) const {
+  if (toll_ == nullptr) return;
+  const bool beside = toll_->RunEnded(worker, run.start, end, run.alone);
+  if (!beside && run.ran) servable.alone().Observe(elements, run.took, end);
+}
+
+BatchRunner::Run BatchRunner::Execute(std::span<const WorkItem> items, std::span<const MonotonicTime> queued,
+                                      std::uint16_t worker) const {
   const Servable& servable = *items.front().servable;
   const std::int64_t elements = Elements(items);
   Run run{.start = clock_.Now()};
   run.predicted = servable.latency().Predict(elements);
+  TollBegin(servable, elements, queued, run, worker);
   const std::uint64_t batch = RecordBegin(items, run, worker);
   MonotonicTime ready = run.start;
   MonotonicTime computed = run.start;
@@ -151,6 +170,7 @@ BatchRunner::Run BatchRunner::Execute(std::span<const WorkItem> items, std::uint
                 .compute_input = ready - run.start,
                 .compute_infer = computed - ready,
                 .compute_output = end - computed};
+  TollEnd(servable, elements, run, end, worker);
   if (batch != 0) {
     recorder_->Write(BatchEnded{.at = end,
                                 .batch = batch,
@@ -167,7 +187,7 @@ BatchRunner::Run BatchRunner::Execute(std::span<const WorkItem> items, std::uint
 
 void BatchRunner::RunTogether(std::span<WorkItem> items, std::span<const MonotonicTime> queued,
                               std::uint16_t worker) const {
-  Run run = Execute(items, worker);
+  Run run = Execute(items, queued, worker);
   if (run.ran) {
     const std::shared_ptr<Servable>& servable = items.front().servable;
     const std::int64_t batch = Elements(items);

@@ -11,6 +11,7 @@
 #include "colocation/work_item.h"
 #include "profiler/flight_recorder.h"
 #include "profiler/latency_model.h"
+#include "profiler/training_toll.h"
 
 namespace tandem {
 
@@ -36,9 +37,9 @@ class BatchRunner {
   // Told of every run that ended well, by the thread that ran it; may be empty.
   using OnRun = std::function<void(const Servable&, const RunRecord&)>;
 
-  // Borrows the clock and the recorder, which may be null.
-  BatchRunner(const Clock& clock, OnRun on_run, FlightRecorder* recorder)
-      : clock_(clock), on_run_(std::move(on_run)), recorder_(recorder) {}
+  // Borrows the clock, and the recorder and the toll, which may be null.
+  BatchRunner(const Clock& clock, OnRun on_run, FlightRecorder* recorder, TrainingToll* toll)
+      : clock_(clock), on_run_(std::move(on_run)), recorder_(recorder), toll_(toll) {}
 
   // The items are of one servable and can share a run; `queued` is when each began to wait, `worker` the number of the
   // thread, for the recorder. One that fails a run that others share fails alone.
@@ -52,12 +53,19 @@ class BatchRunner {
     std::vector<Result<std::vector<Tensor>>> outputs;  // Of each item; empty when it did.
     InferTiming timing;                                // Without the items' own waiting.
     std::optional<RunPrediction> predicted;
-    std::chrono::nanoseconds took{0};  // All of it: joining and splitting, too.
+    std::chrono::nanoseconds alone{0};  // What it typically takes without training; 0: not known.
+    std::chrono::nanoseconds took{0};   // All of it: joining and splitting, too.
   };
 
   void RunTogether(std::span<WorkItem> items, std::span<const MonotonicTime> queued, std::uint16_t worker) const;
   void RunApart(WorkItem& item, MonotonicTime queued, std::uint16_t worker) const;
-  [[nodiscard]] Run Execute(std::span<const WorkItem> items, std::uint16_t worker) const;
+  [[nodiscard]] Run Execute(std::span<const WorkItem> items, std::span<const MonotonicTime> queued,
+                            std::uint16_t worker) const;
+  // Tells the toll of a run, and learns from it what runs take without training.
+  void TollBegin(const Servable& servable, std::int64_t elements, std::span<const MonotonicTime> queued, Run& run,
+                 std::uint16_t worker) const;
+  void TollEnd(const Servable& servable, std::int64_t elements, const Run& run, MonotonicTime end,
+               std::uint16_t worker) const;
   // Tells the recorder who runs from now on; the number of the batch.
   [[nodiscard]] std::uint64_t RecordBegin(std::span<const WorkItem> items, const Run& run, std::uint16_t worker) const;
 
@@ -65,6 +73,7 @@ class BatchRunner {
   const Clock& clock_;
   const OnRun on_run_;
   FlightRecorder* const recorder_;
+  TrainingToll* const toll_;
 };
 
 // Of inputs, as short runs are told by.

@@ -28,7 +28,7 @@ Dispatcher::Dispatcher(const Clock& clock, const AdmissionPolicy& admission, Dis
     : clock_(clock),
       admission_(admission),
       options_(std::move(options)),
-      runner_(clock, options_.on_run, options_.recorder) {
+      runner_(clock, options_.on_run, options_.recorder, options_.toll) {
   run_ends_.resize(static_cast<std::size_t>(options_.workers), MonotonicTime::min());
   for (std::size_t i = 0; i < run_ends_.size(); ++i) {
     workers_.emplace_back([this, i] {

@@ -25,7 +25,8 @@ struct DispatcherOptions {
   std::size_t max_queued = 8192;
   std::chrono::nanoseconds poll_window{0};  // How long a worker that has answered looks for more before it sleeps.
   BatchRunner::OnRun on_run;                // May be empty.
-  FlightRecorder* recorder = nullptr;       // Borrowed; may be null.
+  FlightRecorder* recorder = nullptr;       // Borrowed, as the next; both may be null.
+  TrainingToll* toll = nullptr;
 };
 
 // The queue of one device and the threads that empty it: orders, batches, runs, answers. Thread-safe. Every submitted
@@ -47,8 +48,9 @@ class Dispatcher {
   void Submit(WorkItem item) EXCLUDES(mu_);
 
   // Whether a request of at least one element can be in time by what is known now; else why not. For one that is not
-  // here yet: whether it finds room then is not asked.
-  [[nodiscard]] Status Foresee(const Servable& servable, std::uint64_t priority, MonotonicTime deadline) EXCLUDES(mu_);
+  // here yet: whether it finds room then is not asked. `shortfall` tells how far one that is refused is from that.
+  [[nodiscard]] Status Foresee(const Servable& servable, std::uint64_t priority, MonotonicTime deadline,
+                               std::optional<Shortfall>& shortfall) EXCLUDES(mu_);
 
   [[nodiscard]] std::size_t queued() const EXCLUDES(mu_);
   [[nodiscard]] std::size_t queued(const Servable& servable) const EXCLUDES(mu_);

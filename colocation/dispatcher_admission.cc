@@ -78,13 +78,21 @@ Status Dispatcher::Judge(const Servable& servable, AdmissionSnapshot snapshot) c
   return judged;
 }
 
-Status Dispatcher::Foresee(const Servable& servable, std::uint64_t priority, MonotonicTime deadline) {
+Status Dispatcher::Foresee(const Servable& servable, std::uint64_t priority, MonotonicTime deadline,
+                           std::optional<Shortfall>& shortfall) {
   const MonotonicTime now = clock_.Now();
   const QueueKey key{
       .priority = priority, .deadline = deadline, .sequence = next_sequence_.load(std::memory_order_relaxed)};
   MutexLock lock(mu_);
-  Status judged = Judge(servable, Look(servable, 1, key, now));
-  if (!judged && BuryExpired(now)) judged = Judge(servable, Look(servable, 1, key, now));
+  AdmissionSnapshot seen = Look(servable, 1, key, now);
+  Status judged = Judge(servable, seen);
+  if (!judged && BuryExpired(now)) {
+    seen = Look(servable, 1, key, now);
+    judged = Judge(servable, seen);
+  }
+  if (!judged && judged.error().code == ErrorCode::kUnavailable) {
+    shortfall = ShortfallOf(seen, admission_.WeightOf(seen), servable.TypicalAlone(1));
+  }
   return judged;
 }
 
@@ -112,7 +120,12 @@ void Dispatcher::Submit(WorkItem item) {
     Record(request, elements, Admitted::kQueued, seen);
   } else {
     entry.on_cancel = {};
-    Record(request, elements, RefusalOf(queued.error(), seen), seen);
+    const Admitted verdict = RefusalOf(queued.error(), seen);
+    if (verdict == Admitted::kHopeless && entry.item.shortfall != nullptr) {
+      const std::chrono::nanoseconds alone = entry.item.servable->TypicalAlone(elements);
+      *entry.item.shortfall = ShortfallOf(seen, admission_.WeightOf(seen), alone);
+    }
+    Record(request, elements, verdict, seen);
     Answer(entry.item, std::unexpected(std::move(queued).error()));
   }
 }

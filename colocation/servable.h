@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -62,6 +63,11 @@ class Servable {
   [[nodiscard]] ModelStatistics& statistics() const { return statistics_; }
   [[nodiscard]] ShortRuns& short_runs() const { return short_runs_; }
   [[nodiscard]] LatencyModel& latency() const { return latency_; }
+  // Of runs that were not beside training.
+  [[nodiscard]] LatencyModel& alone() const { return alone_; }
+  // What a run typically takes without training; 0: not known. No more than with it: what was learnt alone may be of
+  // another time, or a guess.
+  [[nodiscard]] std::chrono::nanoseconds TypicalAlone(std::int64_t elements) const;
   [[nodiscard]] RequestHabits& habits() const { return *habits_; }
   // Those of the model's other versions. Before anybody asks for this one.
   void ShareHabits(std::shared_ptr<RequestHabits> habits) { habits_ = std::move(habits); }
@@ -81,8 +87,16 @@ class Servable {
   mutable ModelStatistics statistics_;
   mutable ShortRuns short_runs_;
   mutable LatencyModel latency_;
+  mutable LatencyModel alone_;
   std::shared_ptr<RequestHabits> habits_ = std::make_shared<RequestHabits>();  // Shared by all versions of the model.
   bool counted_ = true;
 };
+
+inline std::chrono::nanoseconds Servable::TypicalAlone(std::int64_t elements) const {
+  const auto all = latency_.Predict(elements);
+  const auto alone = alone_.Predict(elements);
+  if (!all || !alone) return all ? all->typical : std::chrono::nanoseconds(0);
+  return std::min(all->typical, alone->typical);
+}
 
 }  // namespace tandem

@@ -11,6 +11,7 @@
 #include "api/base/cancel_token.h"
 #include "api/base/clock.h"
 #include "api/base/infer_request.h"
+#include "colocation/admission.h"
 #include "colocation/servable.h"
 
 namespace tandem {
@@ -31,6 +32,8 @@ struct WorkItem {
   std::uint64_t number = 0;            // Of the request, in the flight recorder; 0: it is not recorded.
   std::optional<MonotonicTime> deadline;
   std::shared_ptr<CancelToken> cancel;  // Shared with the front end; never null.
+  // Told, before `done` is called, of a request that is not expected in time. Owned by what `done` holds; may be null.
+  std::optional<Shortfall>* shortfall = nullptr;
 
   // Called once: on a thread of the dispatcher, or within Submit() when the item was refused or run there.
   std::move_only_function<void(Result<WorkResult>)> done;

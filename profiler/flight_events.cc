@@ -106,7 +106,8 @@ RequestJoined RequestJoined::Unpack(const FlightRecord& record) {
 FlightRecord RequestAnswered::Pack() const noexcept {
   FlightRecord record = Begin(*this, request);
   record.code = CodeOf(error);
-  record.values = {outcome, slo, deadline ? deadline->time_since_epoch().count() : kNone, 0};
+  record.count = cause;
+  record.values = {outcome, slo, deadline ? deadline->time_since_epoch().count() : kNone, Number(added)};
   return record;
 }
 
@@ -115,8 +116,10 @@ RequestAnswered RequestAnswered::Unpack(const FlightRecord& record) {
                         .request = record.subject,
                         .outcome = static_cast<std::uint8_t>(record.values[0]),
                         .slo = static_cast<std::uint8_t>(record.values[1]),
+                        .cause = static_cast<std::uint8_t>(record.count),
                         .error = ErrorOf(record.code),
-                        .deadline = {}};
+                        .deadline = {},
+                        .added = Time(record.values[3])};
   if (record.values[2] != kNone) event.deadline = At(record.values[2]);
   return event;
 }

@@ -103,8 +103,10 @@ struct RequestAnswered {
   std::uint64_t request = 0;
   std::uint8_t outcome = 0;        // A RequestOutcome.
   std::uint8_t slo = 0;            // A SloVerdict.
+  std::uint8_t cause = 0;          // A MissCause.
   std::optional<ErrorCode> error;  // Nullopt: it was answered.
   std::optional<MonotonicTime> deadline;
+  std::optional<std::chrono::nanoseconds> added;  // By training, at most. Only with a cause.
 
   [[nodiscard]] FlightRecord Pack() const noexcept;
   [[nodiscard]] static RequestAnswered Unpack(const FlightRecord& record);

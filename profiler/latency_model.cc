@@ -93,7 +93,7 @@ void LatencyModel::Observe(std::int64_t elements, nanoseconds took, MonotonicTim
   const std::int64_t ended = now.time_since_epoch().count();
   const std::int64_t before = place.learnt.exchange(ended, std::memory_order_relaxed);
   std::int64_t count = place.count.load(std::memory_order_relaxed);
-  if (nanoseconds(ended - before) > kForget) count = std::min(count, kCountAfterPause);
+  if (nanoseconds(ended - before) - took > kForget) count = std::min(count, kCountAfterPause);
   if (now == kBeforehand) {
     beforehand_.store(true, std::memory_order_relaxed);
     count = std::min(count, kCountAfterPause - 1);

@@ -38,12 +38,13 @@ class InFlight {
 // What is kept of a request while it is computed. Goes when it has been answered.
 struct InferenceService::Context {
   Context(InferRequest request, std::shared_ptr<Servable> servable, OutputRegions regions, std::int64_t batch,
-          Done done, std::atomic<std::int64_t>& in_flight, Arbiter* arbiter)
+          Done done, std::chrono::nanoseconds toll, std::atomic<std::int64_t>& in_flight, Arbiter* arbiter)
       : in_flight(in_flight, arbiter),
         request(std::move(request)),
         servable(std::move(servable)),
         regions(std::move(regions)),
         elements(static_cast<std::uint64_t>(batch)),
+        mark{.toll = toll, .shortfall = {}},
         done(std::move(done)) {}
 
   const InFlight in_flight;
@@ -51,6 +52,7 @@ struct InferenceService::Context {
   const std::shared_ptr<Servable> servable;
   const OutputRegions regions;
   const std::uint64_t elements;
+  Mark mark;
   Done done;
 };
 
@@ -63,7 +65,7 @@ void InferenceService::Infer(InferRequest request, Done done) {
     // Of a request that has not been prepared, what it says itself is known.
     if (!request.deadline) request.deadline = OwnDeadline(request);
     Result<InferResponse> response = std::unexpected(std::move(error));
-    Count(request, servable, response, 0);
+    Count(request, servable, response, 0, {});
     done(std::move(response));
   };
   if (!admitting_.load(std::memory_order_acquire)) {
@@ -86,8 +88,10 @@ void InferenceService::Infer(InferRequest request, Done done) {
 
   item->number = request.number;
   request.inputs.clear();
+  const auto toll = parts_.toll == nullptr ? std::chrono::nanoseconds(0) : parts_.toll->Added(request.arrival);
   auto context = std::make_unique<Context>(std::move(request), *std::move(servable), std::move(regions), item->batch,
-                                           std::move(done), in_flight_, parts_.arbiter);
+                                           std::move(done), toll, in_flight_, parts_.arbiter);
+  item->shortfall = &context->mark.shortfall;
   item->done = [this, context = std::move(context)](Result<WorkResult> result) { Finish(*context, std::move(result)); };
   parts_.dispatcher.Submit(*std::move(item));
 }
@@ -145,9 +149,10 @@ std::optional<Error> InferenceService::RefuseUnread(std::string_view model, std:
   request.deadline = ResolveDeadline(request, **servable, default_slo_);
   if (!request.deadline) return std::nullopt;
   const std::uint64_t level = ResolvePriority(by_habit ? 0 : 1, (*servable)->batching());
-  const Status foreseen = parts_.dispatcher.Foresee(**servable, level, *request.deadline);
+  Mark mark;
+  const Status foreseen = parts_.dispatcher.Foresee(**servable, level, *request.deadline, mark.shortfall);
   if (foreseen || (by_habit && habits.TryProbe(request.arrival))) return std::nullopt;
-  Count(request, servable->get(), std::unexpected(foreseen.error()), 0);
+  Count(request, servable->get(), std::unexpected(foreseen.error()), 0, mark);
   return foreseen.error();
 }
 
@@ -165,7 +170,7 @@ Result<WorkItem> InferenceService::Prepare(InferRequest& request, std::shared_pt
 void InferenceService::Finish(Context& context, Result<WorkResult> result) {
   Result<InferResponse> response = Respond(context, std::move(result));
   try {
-    Count(context.request, context.servable.get(), response, context.elements);
+    Count(context.request, context.servable.get(), response, context.elements, context.mark);
   } catch (const std::bad_alloc&) {
     // The answer matters more than its place in the statistics.
   }
@@ -208,20 +213,42 @@ Status InferenceService::Shape(const Context& context, std::vector<Tensor>& outp
   return {};
 }
 
+Lateness InferenceService::Judge(const InferRequest& request, const Servable* servable, const Error* error,
+                                 std::uint64_t elements, const Mark& mark, MonotonicTime now) const {
+  if (parts_.toll == nullptr || servable == nullptr) return {};
+  if (mark.shortfall) {
+    return {.late = mark.shortfall->late,
+            .added = parts_.toll->TrainedSince(now) ? mark.shortfall->added : std::chrono::nanoseconds(0)};
+  }
+  const bool uncomputed = error != nullptr && error->code == ErrorCode::kDeadlineExceeded;
+  const bool stopped = error != nullptr && error->code == ErrorCode::kCancelled;
+  // Neither room in a queue nor a run that fails is a matter of time.
+  if (elements == 0 || (error != nullptr && !uncomputed && !stopped)) return {};
+  return LatenessOf(
+      request.arrival, *request.deadline, now,
+      uncomputed ? servable->TypicalAlone(static_cast<std::int64_t>(elements)) : std::chrono::nanoseconds(0),
+      parts_.toll->Added(now) - mark.toll);
+}
+
 void InferenceService::Count(const InferRequest& request, const Servable* servable,
-                             const Result<InferResponse>& response, std::uint64_t elements) {
+                             const Result<InferResponse>& response, std::uint64_t elements, const Mark& mark) {
   const MonotonicTime now = parts_.clock.Now();
   const std::chrono::nanoseconds total = now - request.arrival;
   const Error* error = response ? nullptr : &response.error();
   const RequestOutcome outcome = OutcomeOf(error, request.deadline, now);
   const SloVerdict slo = VerdictOf(error, request.deadline, now);
+  const bool lost = slo == SloVerdict::kMissed || slo == SloVerdict::kRejected;
+  const Lateness lateness = lost ? Judge(request, servable, error, elements, mark, now) : Lateness{};
+  const MissCause cause = CauseOf(slo, lateness);
   if (request.number != 0) {
     parts_.recorder->Write(RequestAnswered{.at = now,
                                            .request = request.number,
                                            .outcome = static_cast<std::uint8_t>(outcome),
                                            .slo = static_cast<std::uint8_t>(slo),
+                                           .cause = static_cast<std::uint8_t>(cause),
                                            .error = error == nullptr ? std::nullopt : std::optional(error->code),
-                                           .deadline = request.deadline});
+                                           .deadline = request.deadline,
+                                           .added = lost ? std::optional(lateness.added) : std::nullopt});
   }
   if (servable != nullptr) {
     if (error == nullptr) {
@@ -233,7 +260,8 @@ void InferenceService::Count(const InferRequest& request, const Servable* servab
   parts_.metrics.Record({.model = servable == nullptr ? std::string_view() : servable->name(),
                          .outcome = outcome,
                          .latency = total,
-                         .slo = slo});
+                         .slo = slo,
+                         .cause = cause});
   log_.Write(request, servable == nullptr ? std::string_view() : servable->version_text(), outcome, response, now);
 }
 

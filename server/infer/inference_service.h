@@ -14,6 +14,8 @@
 #include "colocation/dispatcher.h"
 #include "memory/shared_regions.h"
 #include "profiler/flight_recorder.h"
+#include "profiler/training_toll.h"
+#include "server/infer/outcome.h"
 #include "server/infer/prepare.h"
 #include "server/infer/request_log.h"
 #include "server/metrics/request_metrics.h"
@@ -36,6 +38,7 @@ class InferenceService {
     RequestMetrics& metrics;
     Arbiter* arbiter = nullptr;          // Told of the requests under way; may be null.
     FlightRecorder* recorder = nullptr;  // May be null.
+    TrainingToll* toll = nullptr;        // May be null.
   };
 
   InferenceService(Parts parts, FindServable find, std::optional<std::chrono::microseconds> default_slo,
@@ -67,6 +70,11 @@ class InferenceService {
 
  private:
   struct Context;
+  // What is kept of a request to tell whether training is to blame if it is late.
+  struct Mark {
+    std::chrono::nanoseconds toll{0};    // What training had added to runs when it came.
+    std::optional<Shortfall> shortfall;  // Once it is refused by prediction.
+  };
   [[nodiscard]] Result<WorkItem> Prepare(InferRequest& request, std::shared_ptr<Servable> servable,
                                          OutputRegions& regions) const;
   // Tells the recorder of a request, once it is known whom it asks; null: nobody that is served.
@@ -79,7 +87,10 @@ class InferenceService {
   [[nodiscard]] Result<InferResponse> Respond(Context& context, Result<WorkResult> result) const;
   [[nodiscard]] Status Shape(const Context& context, std::vector<Tensor>& outputs) const;
   void Count(const InferRequest& request, const Servable* servable, const Result<InferResponse>& response,
-             std::uint64_t elements);
+             std::uint64_t elements, const Mark& mark);
+  // Of a request with a deadline that was not met.
+  [[nodiscard]] Lateness Judge(const InferRequest& request, const Servable* servable, const Error* error,
+                               std::uint64_t elements, const Mark& mark, MonotonicTime now) const;
 
   // Constant after construction.
   const Parts parts_;

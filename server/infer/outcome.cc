@@ -1,5 +1,7 @@
 #include "server/infer/outcome.h"
 
+#include <algorithm>
+
 namespace tandem {
 
 RequestOutcome OutcomeOf(const Error* error, std::optional<MonotonicTime> deadline, MonotonicTime now) {
@@ -26,6 +28,18 @@ SloVerdict VerdictOf(const Error* error, std::optional<MonotonicTime> deadline, 
     case RequestOutcome::kInvalid: break;
   }
   return SloVerdict::kNone;
+}
+
+Lateness LatenessOf(MonotonicTime arrival, MonotonicTime deadline, MonotonicTime now, std::chrono::nanoseconds needed,
+                    std::chrono::nanoseconds added) {
+  // Runs side by side may have been held up by more than it was here.
+  return {.late = now + needed - deadline,
+          .added = std::clamp<std::chrono::nanoseconds>(added, std::chrono::nanoseconds(0), now - arrival)};
+}
+
+MissCause CauseOf(SloVerdict verdict, const Lateness& lateness) {
+  if (verdict != SloVerdict::kMissed && verdict != SloVerdict::kRejected) return MissCause::kNone;
+  return lateness.added.count() > 0 && lateness.late <= lateness.added ? MissCause::kTraining : MissCause::kOther;
 }
 
 FailureReason ReasonOf(const Error& error) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <optional>
 
 #include "api/base/clock.h"
@@ -19,6 +20,20 @@ namespace tandem {
 // missed when its run ended late, was stopped at the deadline or failed. None for what the client did itself: an
 // invalid request, or one that it gave up before its deadline.
 [[nodiscard]] SloVerdict VerdictOf(const Error* error, std::optional<MonotonicTime> deadline, MonotonicTime now);
+
+// How far a request was from being in time.
+struct Lateness {
+  std::chrono::nanoseconds late{0};   // After its deadline, or that it would have been.
+  std::chrono::nanoseconds added{0};  // By training, at most.
+};
+
+// Of a request that had its own way through the queue: `needed` is what it still needed when it was answered, as one
+// does that was dropped uncomputed; `added` what training added to all runs since its arrival.
+[[nodiscard]] Lateness LatenessOf(MonotonicTime arrival, MonotonicTime deadline, MonotonicTime now,
+                                  std::chrono::nanoseconds needed, std::chrono::nanoseconds added);
+
+// Training is to blame when without it the request would have been in time.
+[[nodiscard]] MissCause CauseOf(SloVerdict verdict, const Lateness& lateness);
 
 [[nodiscard]] FailureReason ReasonOf(const Error& error);
 

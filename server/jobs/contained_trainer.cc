@@ -13,6 +13,10 @@
 namespace tandem::jobs {
 namespace {
 
+// Of the time between two looks no more counts as silence: when the server stood still for longer, so did the trainer
+// (a container that was paused, a machine that was), or had nobody to give a sign to.
+constexpr std::chrono::seconds kMostBetweenLooks{1};
+
 // The same for every server of a state folder, and another for those of others.
 std::string GroupName(const std::filesystem::path& state, const std::string& name) {
   struct stat status {};
@@ -125,13 +129,15 @@ void ContainedTrainer::Watch() {
     process_->Stop(true);
     stopped_ = ignored_hold_ = true;
   }
-  if (signs.ops != ops_ || signs.held || stopped_) alive_at_ = running;
+  silent_ += std::min<std::chrono::nanoseconds>(running - watched_, kMostBetweenLooks);
+  watched_ = running;
+  if (signs.ops != ops_ || signs.held || stopped_) silent_ = std::chrono::nanoseconds(0);
   ops_ = signs.ops;
   if (lease_ && lease_->lost() && !process_->Poll() && !std::exchange(told_unruled_, true)) {
     LogWarning("a trainer cannot be stopped for requests: it may not be signalled",
                {{"pid", std::to_string(process_->pid())}});
   }
-  if (running - alive_at_ >= options_.hang_limit) {
+  if (silent_ >= options_.hang_limit) {
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(options_.hang_limit);
     Kill(Format("its trainer did nothing for {} s and was killed", seconds.count()));
   }

@@ -53,7 +53,10 @@ class ContainedTrainer {
   // Whether Watch() has just stopped it because it did not wait when it was told to; once.
   [[nodiscard]] bool TakeIgnoredHold() { return std::exchange(ignored_hold_, false); }
   // Its silence counts from now on.
-  void CountFromNow() { alive_at_ = RunningTime(); }
+  void CountFromNow() {
+    watched_ = RunningTime();
+    silent_ = std::chrono::nanoseconds(0);
+  }
 
   // Whether Watch() has killed it: then its last words do not count.
   [[nodiscard]] bool killed() const { return !cause_.empty(); }
@@ -88,7 +91,8 @@ class ContainedTrainer {
 
   std::string cause_;  // Why it was killed, when we did that.
   std::uint64_t ops_ = 0;
-  std::chrono::nanoseconds alive_at_{0};  // Of its running time.
+  std::chrono::nanoseconds watched_{0};  // Of its running time, at the last look.
+  std::chrono::nanoseconds silent_{0};   // For so long it has given no sign.
   bool told_unruled_ = false;
   std::optional<MonotonicTime> paused_at_;
   bool stopped_ = false;  // By signal, because it did not wait.

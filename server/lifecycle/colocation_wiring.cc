@@ -63,7 +63,9 @@ Result<Colocation> SetUpColocation(const ServeOptions& options, const Clock& clo
     colocation.training_cores.assign(cores.begin() + *serving, cores.end());
   }
   colocation.runs = std::make_unique<RunLog>();
-  colocation.arbiter = std::make_unique<Arbiter>(clock, policy, std::move(limits), machine, &recorder);
+  colocation.toll = std::make_unique<TrainingToll>(options.workers);
+  colocation.arbiter =
+      std::make_unique<Arbiter>(clock, policy, std::move(limits), machine, &recorder, colocation.toll.get());
   return colocation;
 }
 

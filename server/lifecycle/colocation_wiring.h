@@ -9,6 +9,7 @@
 #include "colocation/policy.h"
 #include "profiler/flight_recorder.h"
 #include "profiler/run_log.h"
+#include "profiler/training_toll.h"
 #include "server/lifecycle/serve_options.h"
 
 namespace tandem {
@@ -16,12 +17,13 @@ namespace tandem {
 // How training stands behind inference in this server. Lives as long as the server does.
 struct Colocation {
   std::unique_ptr<const ColocationPolicy> policy;
-  std::vector<int> training_cores;  // That trainers may run on; empty: all.
-  int training_threads = 1;         // Of a trainer at most, unless its job says otherwise.
-  int fixed_threads = 1;            // Of one that must always have as many.
-  bool paced = false;               // Under a CPU limit that the policy heeds.
-  std::unique_ptr<Arbiter> arbiter;
-  std::unique_ptr<RunLog> runs;  // From the dispatcher to those who watch trainers.
+  std::vector<int> training_cores;     // That trainers may run on; empty: all.
+  int training_threads = 1;            // Of a trainer at most, unless its job says otherwise.
+  int fixed_threads = 1;               // Of one that must always have as many.
+  bool paced = false;                  // Under a CPU limit that the policy heeds.
+  std::unique_ptr<RunLog> runs;        // From the dispatcher to those who watch trainers.
+  std::unique_ptr<TrainingToll> toll;  // From the arbiter and the dispatcher to those who answer requests.
+  std::unique_ptr<Arbiter> arbiter;    // After the toll, which it borrows.
 };
 
 // As the options want it. When cores are divided, the calling thread, and all that it starts from now on, keeps to

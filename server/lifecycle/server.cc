@@ -170,9 +170,11 @@ Status Server::Parts::BuildCore() {
                                                colocation->runs->Add(servable.name(), clock.Now(), run.took, *expected);
                                              }
                                            },
-                                       .recorder = &*recorder});
+                                       .recorder = &*recorder,
+                                       .toll = colocation->toll.get()});
   inference.emplace(
-      InferenceService::Parts{clock, *dispatcher, *regions, *metrics, colocation->arbiter.get(), &*recorder},
+      InferenceService::Parts{clock, *dispatcher, *regions, *metrics, colocation->arbiter.get(), &*recorder,
+                              colocation->toll.get()},
       [this](std::string_view model, std::string_view version) { return repository->Find(model, version); },
       DefaultSlo(options), options.max_request_bytes);
   std::string training_off;

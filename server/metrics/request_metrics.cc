@@ -38,6 +38,11 @@ std::string_view RequestOutcomeName(RequestOutcome outcome) {
   return names[static_cast<std::size_t>(std::to_underlying(outcome))];
 }
 
+std::string_view MissCauseName(MissCause cause) {
+  constexpr std::array<std::string_view, 3> names = {"", "training", "other"};
+  return names[std::to_underlying(cause)];
+}
+
 struct RequestMetrics::Families {
   explicit Families(prometheus::Registry& registry)
       : latency(prometheus::BuildHistogram()
@@ -56,6 +61,10 @@ struct RequestMetrics::Families {
                      .Name("tandem_slo_rejected_total")
                      .Help("Requests with a deadline that were refused or dropped uncomputed")
                      .Register(registry)),
+        by_cause(prometheus::BuildCounter()
+                     .Name("tandem_slo_missed_by_cause_total")
+                     .Help("Requests with a deadline that were missed or rejected, by whether training is to blame")
+                     .Register(registry)),
         batch(prometheus::BuildHistogram()
                   .Name("tandem_batch_size")
                   .Help("Elements in each run of a model")
@@ -69,6 +78,7 @@ struct RequestMetrics::Families {
   prometheus::Family<prometheus::Counter>& met;
   prometheus::Family<prometheus::Counter>& missed;
   prometheus::Family<prometheus::Counter>& rejected;
+  prometheus::Family<prometheus::Counter>& by_cause;
   prometheus::Family<prometheus::Histogram>& batch;
   prometheus::Family<prometheus::Histogram>& prediction;
 };
@@ -79,6 +89,9 @@ struct RequestMetrics::Model {
         met(families.met.Add({{"model", name}})),
         missed(families.missed.Add({{"model", name}})),
         rejected(families.rejected.Add({{"model", name}})),
+        by_training(
+            families.by_cause.Add({{"model", name}, {"cause", std::string(MissCauseName(MissCause::kTraining))}})),
+        by_other(families.by_cause.Add({{"model", name}, {"cause", std::string(MissCauseName(MissCause::kOther))}})),
         batch(families.batch.Add({{"model", name}}, BatchBuckets())),
         prediction(families.prediction.Add({{"model", name}}, PredictionBuckets())) {
     for (std::size_t i = 0; i < latency.size(); ++i) {
@@ -93,6 +106,8 @@ struct RequestMetrics::Model {
     families.met.Remove(&met);
     families.missed.Remove(&missed);
     families.rejected.Remove(&rejected);
+    families.by_cause.Remove(&by_training);
+    families.by_cause.Remove(&by_other);
     families.batch.Remove(&batch);
     families.prediction.Remove(&prediction);
   }
@@ -104,6 +119,8 @@ struct RequestMetrics::Model {
   prometheus::Counter& met;
   prometheus::Counter& missed;
   prometheus::Counter& rejected;
+  prometheus::Counter& by_training;
+  prometheus::Counter& by_other;
   prometheus::Histogram& batch;
   prometheus::Histogram& prediction;
 };
@@ -136,6 +153,8 @@ void RequestMetrics::Record(const RequestRecord& record) {
     case SloVerdict::kMissed: model->missed.Increment(); break;
     case SloVerdict::kRejected: model->rejected.Increment(); break;
   }
+  if (record.cause == MissCause::kTraining) model->by_training.Increment();
+  if (record.cause == MissCause::kOther) model->by_other.Increment();
 }
 
 void RequestMetrics::RecordRun(std::string_view model, std::int64_t elements,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -28,12 +29,18 @@ inline constexpr int kRequestOutcomeCount = 6;
 // What became of a request's SLO. kNone: it had none, or its own client's doing kept it from being met.
 enum class SloVerdict { kNone, kMet, kMissed, kRejected };
 
+// Who is to blame for an SLO that was missed, or a request that was rejected: training, if it would have been in time
+// without; else something else, most often the load. kNone: it was neither.
+enum class MissCause : std::uint8_t { kNone, kTraining, kOther };
+[[nodiscard]] std::string_view MissCauseName(MissCause cause);
+
 // One answered request.
 struct RequestRecord {
   std::string_view model;  // Empty when the request named no model that is served.
   RequestOutcome outcome = RequestOutcome::kSuccess;
   std::chrono::nanoseconds latency{0};
   SloVerdict slo = SloVerdict::kNone;
+  MissCause cause = MissCause::kNone;
 };
 
 // Our own per-request metrics: the latency histogram by outcome, SLO counters, batch sizes, and how well runs are

@@ -234,11 +234,14 @@ void ModelLoader::Teach(const std::shared_ptr<Servable>& servable, std::uint64_t
   for (const auto& [elements, took] : samples) {
     // What requests have taught is worth more.
     const auto known = latency.Predict(elements);
-    if (!known || known->guessed()) latency.Observe(elements, took, kBeforehand);
+    if (known && !known->guessed()) continue;
+    latency.Observe(elements, took, kBeforehand);
+    servable->alone().Observe(elements, took, kBeforehand);
   }
   if (times.zeros.empty()) return;
   const WarmRun& shortest = std::ranges::min(times.zeros, {}, &WarmRun::took);
   latency.Suppose(shortest.elements, shortest.took);
+  servable->alone().Suppose(shortest.elements, shortest.took);
 }
 
 Result<ModelLoader::WarmTimes> ModelLoader::WarmUp(const LoadPlan& plan, const ModelSettings& settings,

@@ -98,7 +98,10 @@ void RunArchive::Adopt(const std::shared_ptr<Servable>& servable, std::uint64_t 
   entry.fingerprint = fingerprint;
   entry.servable = servable;
   entry.habits = std::move(habits);
-  for (const LearntRun& run : entry.runs) servable->latency().Recall(run);
+  for (const LearntRun& run : entry.runs) {
+    servable->latency().Recall(run);
+    servable->alone().Recall(run);
+  }
 }
 
 Status RunArchive::Save() {

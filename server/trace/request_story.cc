@@ -50,6 +50,8 @@ void Tell(const RequestAnswered& answered, RequestStory& story) {
   story.answered = answered.at;
   story.outcome = static_cast<RequestOutcome>(answered.outcome);
   story.slo = static_cast<SloVerdict>(answered.slo);
+  story.cause = static_cast<MissCause>(answered.cause);
+  story.added = answered.added;
   story.error = answered.error;
   story.deadline = answered.deadline;
 }

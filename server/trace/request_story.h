@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -31,6 +32,8 @@ struct RequestStory {
   std::optional<MonotonicTime> answered;
   RequestOutcome outcome = RequestOutcome::kSuccess;  // Once answered, as what follows.
   SloVerdict slo = SloVerdict::kNone;
+  MissCause cause = MissCause::kNone;
+  std::optional<std::chrono::nanoseconds> added;  // By training, at most. Only with a cause.
   std::optional<ErrorCode> error;
   std::optional<MonotonicTime> deadline;
   std::vector<TrainingSpan> training;           // From its arrival to its answer.

@@ -232,6 +232,17 @@ void TellTraining(const RequestStory& story, std::vector<std::string>& words) {
   }
 }
 
+// Whether a late request would have been in time without training.
+void TellCause(const RequestStory& story, std::vector<std::string>& words) {
+  const nanoseconds added = story.added.value_or(nanoseconds(0));
+  if (story.cause == MissCause::kTraining) {
+    words.push_back(Format("without training, which added up to {}, it would have been in time", TimeText(added)));
+  } else if (story.cause == MissCause::kOther && added > nanoseconds(0)) {
+    words.push_back(
+        Format("training added at most {}; without it, it would not have been in time either", TimeText(added)));
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> WordsOf(const RequestStory& story) {
@@ -241,6 +252,7 @@ std::vector<std::string> WordsOf(const RequestStory& story) {
   TellWaiting(story, words);
   TellRuns(story, words);
   TellTraining(story, words);
+  TellCause(story, words);
   return words;
 }
 

@@ -109,6 +109,8 @@ Json::Value StoryJson(const RequestStory& story) {
   json["arrived_us_ago"] = Micros(story.told - story.arrived);
   json["outcome"] = story.answered ? Json::Value(std::string(RequestOutcomeName(story.outcome))) : Json::Value();
   json["slo"] = SloName(story.slo);
+  json["missed_by"] = story.cause == MissCause::kNone ? Json::Value() : std::string(MissCauseName(story.cause));
+  json["training_added_us"] = MicrosOrNull(story.added);
   json["deadline_us"] = MicrosOrNull(story.deadline, story.arrived);
   json["answered_us"] = MicrosOrNull(story.answered, story.arrived);
   json["admission"] = story.admission ? AdmissionJson(*story.admission, story.arrived) : Json::Value();

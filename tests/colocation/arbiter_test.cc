@@ -79,6 +79,30 @@ TEST_F(ArbiterTest, OutlivesATrainerThatIsKilledInAHold) {
   EXPECT_TRUE(lease->lost());
 }
 
+TEST(Arbiter, TellsTheTollWhetherATrainerRuns) {
+  const auto policy = MakeColocationPolicy("pause").value();
+  TrainingToll toll;
+  Arbiter arbiter(RealClock::Instance(), *policy, {}, {}, nullptr, &toll);
+  // One that runs now; what stopped before is no matter by then.
+  const auto runs = [&] { return toll.TrainedSince(RealClock::Instance().Now() + 1h); };
+  const StoppableChild child;
+  EXPECT_FALSE(runs());
+  auto lease = arbiter.Admit({.pidfd = child.pidfd()});
+  EXPECT_TRUE(runs());
+  arbiter.RequestBegan();
+  EXPECT_TRUE(Eventually([&] { return !runs(); }));
+  lease->SetPaused(false);
+  EXPECT_FALSE(runs()) << "it is held";
+  arbiter.RequestEnded();
+  EXPECT_TRUE(Eventually(runs));
+  lease->SetPaused(true);
+  EXPECT_FALSE(runs());
+  lease->SetPaused(false);
+  EXPECT_TRUE(runs());
+  lease.reset();
+  EXPECT_FALSE(runs());
+}
+
 TEST(Arbiter, ThatHeedsNothingStopsNobody) {
   const auto policy = MakeColocationPolicy("idle").value();
   Arbiter arbiter(RealClock::Instance(), *policy, {}, {});

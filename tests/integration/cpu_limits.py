@@ -30,37 +30,14 @@ def apart():
     return group.within, group.remove
 
 
-class CpuLimit:
-    """A group below our own in which so many cores can be used; None: all. Skips the test where none can be made."""
-    def __init__(self, cores):
+class Group:
+    """Folders of a control group of our own."""
+    def __init__(self):
         self.folders = []
-        (own, version) = _own("cpu")
-        name = f"tandem-test-{os.getpid()}-{time.monotonic_ns()}"
-        try:
-            self._make(own / name)
-            self.version = version
-            self.set(cores)
-            if version == 1 and (use := _own("cpuacct"))[0] != own:
-                self._make(use[0] / name)
-        except OSError as error:
-            self.remove()
-            raise unittest.SkipTest(f"no control group with a CPU limit can be made: {error}") from error
 
     def _make(self, folder):
         folder.mkdir()
         self.folders.append(folder)
-
-    def set(self, cores):
-        """Another limit; None: no more."""
-        quota = int(cores * PERIOD_US) if cores else None
-        if self.version == 1:
-            (self.folders[0] / "cpu.cfs_quota_us").write_text(str(quota or -1))
-        else:
-            (self.folders[0] / "cpu.max").write_text(f"{quota or 'max'} {PERIOD_US}")
-
-    def find(self, limits):
-        """This one among those that a server tells of; None when it is not there."""
-        return next((limit for limit in limits if limit["group"] == str(self.folders[0])), None)
 
     def within(self, command):
         """The command, to be run in the group."""
@@ -75,3 +52,50 @@ class CpuLimit:
                     break
                 except OSError:
                     time.sleep(0.01)
+
+
+class CpuLimit(Group):
+    """A group below our own in which so many cores can be used; None: all. Skips the test where none can be made."""
+    def __init__(self, cores):
+        super().__init__()
+        (own, version) = _own("cpu")
+        name = f"tandem-test-{os.getpid()}-{time.monotonic_ns()}"
+        try:
+            self._make(own / name)
+            self.version = version
+            self.set(cores)
+            if version == 1 and (use := _own("cpuacct"))[0] != own:
+                self._make(use[0] / name)
+        except OSError as error:
+            self.remove()
+            raise unittest.SkipTest(f"no control group with a CPU limit can be made: {error}") from error
+
+    def set(self, cores):
+        """Another limit; None: no more."""
+        quota = int(cores * PERIOD_US) if cores else None
+        if self.version == 1:
+            (self.folders[0] / "cpu.cfs_quota_us").write_text(str(quota or -1))
+        else:
+            (self.folders[0] / "cpu.max").write_text(f"{quota or 'max'} {PERIOD_US}")
+
+    def find(self, limits):
+        """This one among those that a server tells of; None when it is not there."""
+        return next((limit for limit in limits if limit["group"] == str(self.folders[0])), None)
+
+
+class CpuSet(Group):
+    """A group below our own whose processes may use these cores only. Skips the test where none can be made."""
+    def __init__(self, cores):
+        super().__init__()
+        (own, version) = _own("cpuset")
+        try:
+            self._make(own / f"tandem-test-{os.getpid()}-{time.monotonic_ns()}")
+            if version == 1:
+                (self.folders[0] / "cpuset.mems").write_text((own / "cpuset.mems").read_text())
+            self.set(cores)
+        except OSError as error:
+            self.remove()
+            raise unittest.SkipTest(f"no control group with cores of its own can be made: {error}") from error
+
+    def set(self, cores):
+        (self.folders[0] / "cpuset.cpus").write_text(",".join(map(str, sorted(cores))))

@@ -58,14 +58,18 @@ TEST(FlightEvents, OfRequestsComeBackAsTheyWere) {
                                                                    .request = 7,
                                                                    .outcome = 2,
                                                                    .slo = 3,
+                                                                   .cause = 1,
                                                                    .error = ErrorCode::kInvalidArgument,
-                                                                   .deadline = At(50ms)});
+                                                                   .deadline = At(50ms),
+                                                                   .added = 0ms});
   EXPECT_EQ(answered.outcome, 2);
   EXPECT_EQ(answered.slo, 3);
+  EXPECT_EQ(answered.cause, 1);
+  EXPECT_EQ(answered.added, 0ms);
   EXPECT_EQ(answered.error, ErrorCode::kInvalidArgument);
   EXPECT_EQ(answered.deadline, At(50ms));
   const auto well = RoundTrip<RequestAnswered, RequestJoined>({.at = At(9ms), .request = 7});
-  EXPECT_FALSE(well.error || well.deadline);
+  EXPECT_FALSE(well.error || well.deadline || well.added);
 }
 
 TEST(FlightEvents, OfBatchesAndTrainingComeBackAsTheyWere) {

@@ -93,6 +93,13 @@ TEST_F(LatencyModelTest, AfterAPauseAFewRunsAreEnough) {
   EXPECT_GT(Typical(1), 17ms);
 }
 
+TEST_F(LatencyModelTest, ARunInWhichTheMachineStoodStillIsNoPause) {
+  Observe(1, 10ms, 200);
+  clock_.Advance(24h);
+  Observe(1, 24h);
+  EXPECT_LT(High(1), 12ms);
+}
+
 TEST_F(LatencyModelTest, WhatIsKnownFromBeforehandIsNotOldUntilSomebodyWasRefusedForIt) {
   model_.Recall({.elements = 1, .typical = 10ms, .spread = 2});
   Observe(4, 40ms);

@@ -49,6 +49,22 @@ TEST(Outcome, WithoutADeadlineThereIsNoVerdict) {
   EXPECT_EQ(Verdict(ErrorCode::kInternal, kLate, std::nullopt), SloVerdict::kNone);
 }
 
+TEST(Outcome, TrainingIsToBlameForWhatItAddedAndNoMore) {
+  EXPECT_EQ(CauseOf(SloVerdict::kMissed, {.late = 4ms, .added = 4ms}), MissCause::kTraining);
+  EXPECT_EQ(CauseOf(SloVerdict::kRejected, {.late = 4ms, .added = 5ms}), MissCause::kTraining);
+  EXPECT_EQ(CauseOf(SloVerdict::kMissed, {.late = 4ms, .added = 3ms}), MissCause::kOther);
+  EXPECT_EQ(CauseOf(SloVerdict::kMissed, {.late = -1ms, .added = 0ms}), MissCause::kOther);
+  EXPECT_EQ(CauseOf(SloVerdict::kMet, {.late = -1ms, .added = 3ms}), MissCause::kNone);
+  EXPECT_EQ(CauseOf(SloVerdict::kNone, {.late = 4ms, .added = 5ms}), MissCause::kNone);
+}
+
+TEST(Outcome, TrainingAddsNoMoreThanTheWholeTime) {
+  const MonotonicTime arrival(1h);
+  EXPECT_EQ(LatenessOf(arrival, arrival + 5ms, arrival + 7ms, 0ms, 9ms).added, 7ms);
+  EXPECT_EQ(LatenessOf(arrival, arrival + 5ms, arrival + 7ms, 0ms, -1ms).added, 0ms);
+  EXPECT_EQ(LatenessOf(arrival, arrival + 5ms, arrival + 7ms, 3ms, 1ms).late, 5ms);
+}
+
 TEST(Outcome, FailuresHaveTritonsReasons) {
   EXPECT_EQ(ReasonOf({ErrorCode::kUnavailable, ""}), FailureReason::kRejected);
   EXPECT_EQ(ReasonOf({ErrorCode::kDeadlineExceeded, ""}), FailureReason::kRejected);

@@ -75,6 +75,13 @@ class SupervisorTest : public StoreTest {
   void TurnUntil(JobId id, JobState state) {
     TurnUntil([&] { return Job(id).state == state; });
   }
+  // As often as it does while a trainer runs.
+  void TurnFor(std::chrono::seconds time) {
+    for (std::chrono::nanoseconds passed{0}; passed < time; passed += 200ms) {
+      clock_.Advance(200ms);
+      supervisor_->Turn();
+    }
+  }
   // Nothing comes of it however often it turns.
   void TurnInVain(JobId id) {
     const std::int64_t attempts = Job(id).attempts;
@@ -142,9 +149,24 @@ TEST_F(SupervisorTest, OnlyMonotonicTimeMakesATrainerHang) {
   clock_.JumpWall(24h);
   for (int i = 0; i < 10; ++i) supervisor_->Turn();
   EXPECT_EQ(Job(id).state, JobState::kRunning);
-  clock_.Advance(300s);
+  TurnFor(299s);
+  EXPECT_EQ(Job(id).state, JobState::kRunning);
+  TurnFor(1s);
   TurnUntil([&] { return Job(id).retries == 1; });
   EXPECT_THAT(Job(id).reason, HasSubstr("did nothing for 300 s"));
+}
+
+TEST_F(SupervisorTest, AMachineThatStoodStillHasNoTrainerThatHangs) {
+  TrainerIs(std::string(kPlan) + "while :; do sleep 0.01; done");
+  const JobId id = Submit();
+  TurnUntil(id, JobState::kRunning);
+  for (int i = 0; i < 10; ++i) {
+    clock_.Advance(24h);
+    supervisor_->Turn();
+    std::this_thread::sleep_for(20ms);  // If it were killed, this would be seen by the next turn.
+  }
+  EXPECT_EQ(Job(id).state, JobState::kRunning);
+  EXPECT_EQ(Job(id).attempts, 1);
 }
 
 TEST_F(SupervisorTest, WhatAJobBeganFromIsKnownToTheNextServer) {

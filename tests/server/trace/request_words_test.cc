@@ -13,6 +13,7 @@ using namespace std::chrono_literals;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 const MonotonicTime kArrival = MonotonicTime(1h);
 
@@ -55,6 +56,24 @@ TEST(RequestWords, EveryRefusalHasItsReason) {
   EXPECT_EQ(second(Admitted::kModelFull), "refused at arrival: as many requests waited for its model as may");
   EXPECT_EQ(second(Admitted::kFull), "refused at arrival: the queue was full, 9 requests waited");
   EXPECT_THAT(second(Admitted::kHopeless), HasSubstr("what its own run takes was not known"));
+}
+
+TEST(RequestWords, OfALateRequestTheySayWhetherTrainingIsToBlame) {
+  RequestStory story = Answered();
+  story.deadline = kArrival + 16ms;
+  story.slo = SloVerdict::kMissed;
+  story.cause = MissCause::kTraining;
+  story.added = 4200us;
+  EXPECT_THAT(WordsOf(story), Contains("without training, which added up to 4.2 ms, it would have been in time"));
+  EXPECT_EQ(StoryJson(story)["missed_by"].asString(), "training");
+  EXPECT_EQ(StoryJson(story)["training_added_us"].asInt64(), 4200);
+  story.cause = MissCause::kOther;
+  story.added = 1200us;
+  EXPECT_THAT(WordsOf(story),
+              Contains("training added at most 1.2 ms; without it, it would not have been in time either"));
+  story.added = 0ns;
+  EXPECT_THAT(WordsOf(story), Not(Contains(HasSubstr("training"))));
+  EXPECT_TRUE(StoryJson(Answered())["missed_by"].isNull());
 }
 
 // One that waited for 10 ms while these ran.
