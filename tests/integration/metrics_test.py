@@ -168,12 +168,12 @@ class Metrics(HostileTest):
             }
 
         self.assertEqual(slo(self.growth(lambda: self.infer(X_SLO_Ms="60000"))), {"met": 1})
-        self.assertEqual(slo(self.growth(lambda: self.infer(status=503, X_SLO_Ms="0.001"))), {"rejected": 1})
+        self.assertEqual(slo(self.growth(lambda: self.infer(status=503, X_SLO_Ms="0.001"))), {"rejected": 1, "missed_by_cause": 1})
 
         def late():
             self.assertEqual(self.send(slow_body(100_000, slo_ms=200)).status, 200)  # Begins in time, ends late.
 
-        self.assertEqual(slo(self.growth(late)), {"missed": 1})
+        self.assertEqual(slo(self.growth(late)), {"missed": 1, "missed_by_cause": 1})
 
         client = tritonclient.grpc.InferenceServerClient(self.server.grpc)
         self.addCleanup(client.close)
@@ -195,7 +195,7 @@ class Metrics(HostileTest):
             until(attempt, "a call is counted as expired")
 
         grown = self.growth(expires)
-        self.assertEqual(slo(grown), {"missed": grown[expired]})
+        self.assertEqual(slo(grown), {"missed": grown[expired], "missed_by_cause": grown[expired]})
 
     def test_shows_what_waits(self):
         connections = [Connection(self.server.http_port).send(slow_body(20_000_000)) for _ in range(4)]
