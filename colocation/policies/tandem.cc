@@ -85,7 +85,8 @@ class Pacer {
 
 nanoseconds TandemPolicy::Need(const ColocationSnapshot& snapshot, nanoseconds time) {
   const double busy = snapshot.demand ? snapshot.demand->busy : 0;
-  const double at_most = static_cast<double>(time.count()) * (busy > 0 ? std::max(busy, 1.0) : std::max(snapshot.serving, 1));
+  const double at_most =
+      static_cast<double>(time.count()) * (busy > 0 ? std::max(busy, 1.0) : std::max(snapshot.serving, 1));
   double need = at_most;
   if (snapshot.demand) {
     const RequestDemand& demand = *snapshot.demand;

@@ -20,9 +20,9 @@ class TandemPolicy final : public ColocationPolicy {
  public:
   // So many standard deviations more than requests use on average are kept for them, and one request more.
   static constexpr double kDeviations = 1.5;
-  // Use is counted when a thread leaves its core, or a timer ticks, and when a period begins is known but about. So much
-  // more, but never more than an eighth of the quota, must be left when training begins again, and half of it while it
-  // runs.
+  // Use is counted when a thread leaves its core, or a timer ticks, and when a period begins is known but about. So
+  // much more, but never more than an eighth of the quota, must be left when training begins again, and half of it
+  // while it runs.
   static constexpr std::chrono::microseconds kUncounted{1'000};
   // Requests that use less CPU time than this are over before training could be stopped for them.
   static constexpr std::chrono::microseconds kBrief{1'000};

@@ -15,8 +15,8 @@ constexpr nanoseconds kShortestLook = 10us;
 
 }  // namespace
 
-Arbitration::Arbitration(const ColocationPolicy& policy, const EventClock& clock, const CpuAccount* account, Threads threads,
-                         const double& served)
+Arbitration::Arbitration(const ColocationPolicy& policy, const EventClock& clock, const CpuAccount* account,
+                         Threads threads, const double& served)
     : policy_(policy), threads_(threads), served_(served) {
   if (account != nullptr && policy.heeds_quotas()) {
     ledger_.emplace(MeterOf(*account), clock, threads.all, [&served] { return nanoseconds(std::llround(served)); });
@@ -39,9 +39,9 @@ void Arbitration::Ask(Time now, const Requests& requests) {
   std::optional<QuotaView> view;
   if (ledger_) {
     ledger_->Look();
-    demand_.Look(MonotonicTime(nanoseconds(now)), {.used = nanoseconds(std::llround(served_)),
-                                                   .answered = requests.answered,
-                                                   .pending = requests.pending});
+    demand_.Look(
+        MonotonicTime(nanoseconds(now)),
+        {.used = nanoseconds(std::llround(served_)), .answered = requests.answered, .pending = requests.pending});
     snapshot.demand = demand_.demand();
     view = ledger_->view();
     if (view) snapshot.quotas = {&*view, 1};

@@ -29,7 +29,8 @@ class Run {
     if (limited) account_.emplace(*machine.limit);
     if (!training_.empty()) {
       arbitration_.emplace(policy, clock_, account_ ? &*account_ : nullptr,
-                           Arbitration::Threads{.all = machine.width, .serving = ServingThreads(machine, policy)}, served_);
+                           Arbitration::Threads{.all = machine.width, .serving = ServingThreads(machine, policy)},
+                           served_);
     }
   }
 
