@@ -33,18 +33,12 @@ void DemandMeter::Means::Add(double seconds, double use, double memory) {
   used = keeps * used + use;
 }
 
-// Only stretches between two looks that both found requests count. Where it is told of the first that comes and of the
-// last that goes these are all.
-void DemandMeter::LookBusy(MonotonicTime now, const Server& server) {
-  const bool busy = server.pending > 0;
-  if (last_ && was_busy_) busy_.Add(Seconds(now - last_->at), std::max(0.0, Seconds(server.used - last_->used)), kLong);
-  was_busy_ = busy;
-  last_ = {.at = now, .used = server.used, .answered = server.answered};
-}
-
 void DemandMeter::Look(MonotonicTime now, const Server& server) {
-  LookBusy(now, server);
   const Mark mark{.at = now, .used = server.used, .answered = server.answered};
+  if (busy_since_) {
+    busy_.Add(Seconds(now - busy_since_->at), std::max(0.0, Seconds(mark.used - busy_since_->used)), kLong);
+  }
+  busy_since_ = server.pending > 0 ? std::optional(mark) : std::nullopt;
   if (!begin_) {
     begin_ = mark;
     return;

@@ -40,11 +40,8 @@ class DemandMeter {
     [[nodiscard]] double rate() const { return time > 0 ? used / time : 0; }
   };
 
-  void LookBusy(MonotonicTime now, const Server& server);
-
   std::optional<Mark> begin_;
-  std::optional<Mark> last_;
-  bool was_busy_ = false;  // At the last look.
+  std::optional<Mark> busy_since_;  // The last look, when it found requests under way.
   Means busy_;
   double seen_ = 0;  // Seconds.
   Means lately_;
