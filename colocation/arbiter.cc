@@ -186,19 +186,42 @@ void Arbiter::SetHold(std::optional<HoldReason> hold, std::optional<HoldReason> 
   notes_.Decided(now, hold, hold_heavy, seen);
 }
 
-void Arbiter::Apply(const ColocationDecision& decision, std::int64_t pending, MonotonicTime began) {
+std::optional<MonotonicTime> Arbiter::InterruptedUntil(Trainer& trainer, MonotonicTime now) {
+  const auto running = trainer.who.board == nullptr ? std::nullopt : trainer.who.board->RunningGated();
+  if (!running) return std::nullopt;
+  if (trainer.interrupted != running->number) {
+    trainer.interrupted = running->number;
+    trainer.interrupted_until = now + TrainerBoard::kMostGated;
+  }
+  if (trainer.interrupted_until <= now) return std::nullopt;
+  return trainer.interrupted_until;
+}
+
+std::chrono::nanoseconds Arbiter::Apply(const ColocationDecision& decision, std::int64_t pending, MonotonicTime began) {
   SetHold(decision.hold, decision.hold_heavy,
           {.requests = pending, .trainers = trainers_.size(), .quotas = views_, .learning = held_to_learn_}, began);
   state_.threads = decision.threads;
   ReadLedgers();
+  std::chrono::nanoseconds lasts = decision.look_again;
   for (auto& [id, trainer] : trainers_) {
-    ApplyTo(trainer, decision.hold);
-    if (trainer.exempt || trainer.paused) continue;
-    // Nobody would let one on that is lost: whoever cannot be signalled is not counted any more.
-    SetPermit(trainer, decision.hold_heavy && !trainer.lost ? Permit::kLightOnly : Permit::kRun);
-    if (trainer.who.board != nullptr) trainer.who.board->SetThreads(decision.threads);
+    const bool ruled = !trainer.exempt && !trainer.paused;
+    // Before it is looked what runs: what begins later waits. Nobody would let one on that is lost: whoever cannot be
+    // signalled is not counted any more.
+    if (ruled) SetPermit(trainer, decision.hold_heavy && !trainer.lost ? Permit::kLightOnly : Permit::kRun);
+    std::optional<HoldReason> hold = decision.hold;
+    if (ruled && !hold && decision.interrupt_heavy) {
+      if (const auto until = InterruptedUntil(trainer, began)) {
+        hold = decision.hold_heavy;
+        lasts = std::min<std::chrono::nanoseconds>(lasts, *until - began);
+      }
+    }
+    const bool stood = trainer.held.has_value();
+    ApplyTo(trainer, hold);
+    if (!stood && trainer.held && !decision.hold) trainer.interruptions.Add(clock_.Now() - began);
+    if (ruled && trainer.who.board != nullptr) trainer.who.board->SetThreads(decision.threads);
   }
   state_.decisions.Add(clock_.Now() - began);
+  return lasts;
 }
 
 void Arbiter::Run() {
@@ -212,8 +235,8 @@ void Arbiter::Run() {
       const auto decision = Decide(*seen);
       if (!decision) continue;
       const MutexLock lock(mu_);
-      Apply(*decision, seen->pending, began);
-      if (decision->look_again != std::chrono::nanoseconds::max()) wait = decision->look_again;
+      const std::chrono::nanoseconds lasts = Apply(*decision, seen->pending, began);
+      if (lasts != std::chrono::nanoseconds::max()) wait = lasts;
     }
     news_.Wait(heard, wait);
   }
@@ -295,6 +318,11 @@ std::map<HoldReason, std::chrono::nanoseconds> TrainerLease::HeldTimes() const {
   auto times = trainer.total;
   if (trainer.held) times[*trainer.held] += arbiter_.clock_.Now() - trainer.since;
   return times;
+}
+
+AcknowledgementTimes TrainerLease::Interruptions() const {
+  const MutexLock lock(arbiter_.mu_);
+  return arbiter_.trainers_.at(id_).interruptions;
 }
 
 }  // namespace tandem

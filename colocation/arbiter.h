@@ -117,6 +117,10 @@ class Arbiter {
     bool paused = false;
     bool lost = false;  // It cannot be signalled: its process has gone, or this is forbidden.
     bool runs = false;  // As the toll was told.
+    // The operator that was stopped last after it had begun, by its number, and when it goes on whatever is decided.
+    std::uint64_t interrupted = 0;
+    MonotonicTime interrupted_until;
+    AcknowledgementTimes interruptions;
     std::optional<HoldReason> held;
     MonotonicTime since;
     std::map<HoldReason, std::chrono::nanoseconds> total;
@@ -128,8 +132,12 @@ class Arbiter {
   // `seen` without its quotas. Nullopt: requests may have come or gone unheard of, look again.
   [[nodiscard]] std::optional<ColocationDecision> Decide(ColocationSnapshot seen);
   [[nodiscard]] bool NobodyToHold() const REQUIRES(mu_);
-  // What was decided from a look that began at that time and saw so many requests.
-  void Apply(const ColocationDecision& decision, std::int64_t pending, MonotonicTime began) REQUIRES(mu_);
+  // What was decided from a look that began at that time and saw so many requests. Returns how long it lasts if nothing
+  // happens.
+  std::chrono::nanoseconds Apply(const ColocationDecision& decision, std::int64_t pending, MonotonicTime began)
+      REQUIRES(mu_);
+  // Until when it stands still because of the operator that it is in; nullopt: that may go on.
+  [[nodiscard]] std::optional<MonotonicTime> InterruptedUntil(Trainer& trainer, MonotonicTime now) REQUIRES(mu_);
   [[nodiscard]] bool AnyGated() const REQUIRES(mu_);
   [[nodiscard]] bool AllYield() const REQUIRES(mu_);
   void ReadLedgers() REQUIRES(mu_);
@@ -198,6 +206,8 @@ class TrainerLease {
   [[nodiscard]] bool lost() const;
   // How long it was stopped so far, by reason.
   [[nodiscard]] std::map<HoldReason, std::chrono::nanoseconds> HeldTimes() const;
+  // How long it took to be stopped in the middle of heavy operators.
+  [[nodiscard]] AcknowledgementTimes Interruptions() const;
 
  private:
   friend class Arbiter;

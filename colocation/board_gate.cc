@@ -1,8 +1,8 @@
 // The trainer's side of a board.
 
 #include <algorithm>
-#include <bit>
 #include <ctime>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -43,7 +43,7 @@ std::uint64_t Nearer(std::uint64_t median, std::uint64_t value, std::uint64_t co
 }  // namespace
 
 BoardGate::BoardGate(TrainerBoard& board, const Clock& clock, UseThreads use_threads)
-    : page_(*board.page_), clock_(clock), use_threads_(std::move(use_threads)), open_(0), seen_(0) {}
+    : page_(*board.page_), clock_(clock), use_threads_(std::move(use_threads)) {}
 
 void BoardGate::Announce(std::span<const OpInfo> ops) {
   const std::size_t count = std::min(ops.size(), TrainerBoard::kOps);
@@ -64,39 +64,44 @@ void BoardGate::Describe(std::size_t op, const OpWork& work) {
 void BoardGate::Begin(std::size_t op) {
   const std::size_t place = PlaceOf(op);
   const MonotonicTime now = clock_.Now();
+  const std::optional<std::size_t> before = running_;
   Note(now);
-  Add(page_.begun, 1);
+  ++begun_;
   began_ = now;
   running_ = place;
-  const std::uint32_t orders = page_.orders.load(std::memory_order_acquire);
-  if (orders != open_) Heed(orders, place, now);
+  // In one order with the orders: either we see a new one, or whoever gave it sees what begins.
+  page_.current.store(board::Current{.begun = begun_, .place = place}.word());
+  const std::uint32_t orders = page_.orders.load();
+  if (orders != open_) Heed(orders, before, now);
 }
 
 void BoardGate::End() {
   Note(clock_.Now());
+  page_.current.store(board::Current{.begun = begun_, .place = {}}.word(), std::memory_order_relaxed);
 }
 
-void BoardGate::Acknowledge(std::uint32_t orders, MonotonicTime now) {
-  if (orders == seen_) return;
-  const bool other_permit = board::PermitOf(orders) != board::PermitOf(seen_);
-  seen_ = orders;
-  if (!other_permit) return;
+void BoardGate::Acknowledge(MonotonicTime now) {
+  const nanoseconds since_boot = now.time_since_epoch();
   const nanoseconds ordered(page_.ordered_at.load(std::memory_order_relaxed));
-  const auto waited = std::max<nanoseconds>(now.time_since_epoch() - ordered, nanoseconds(0));
-  const auto microseconds = static_cast<std::uint64_t>(waited.count()) / 1000;
-  const std::size_t bucket = std::min<std::size_t>(std::bit_width(microseconds), AcknowledgementTimes::kBuckets - 1);
-  Add(page_.acknowledged[bucket], 1);
+  const nanoseconds waited = since_boot - std::clamp(ordered, nanoseconds(0), since_boot);
+  Add(page_.acknowledged[AcknowledgementTimes::BucketOf(waited)], 1);
   Add(page_.acknowledged_sum, static_cast<std::uint64_t>(waited.count()));
 }
 
-void BoardGate::Heed(std::uint32_t orders, std::size_t place, MonotonicTime now) {
-  bool waited = false;
+bool BoardGate::Gated(std::size_t place) const {
+  return page_.gated[place].load(std::memory_order_relaxed) != 0;
+}
+
+void BoardGate::Heed(std::uint32_t orders, std::optional<std::size_t> before, MonotonicTime now) {
+  const Permit first = board::PermitOf(orders);
+  // An operator that may run beside requests has done as told all along.
+  const bool ended_for_it = first == Permit::kHold || (first == Permit::kLightOnly && before && Gated(*before));
+  if (ended_for_it && first != board::PermitOf(seen_)) Acknowledge(now);
   const MonotonicTime asked = now;
+  bool waited = false;
   for (;;) {
-    Acknowledge(orders, now);
     const Permit permit = board::PermitOf(orders);
-    const bool gated = page_.gated[place].load(std::memory_order_relaxed) != 0;
-    if (permit == Permit::kRun || (permit == Permit::kLightOnly && !gated)) break;
+    if (permit == Permit::kRun || (permit == Permit::kLightOnly && !Gated(*running_))) break;
     const nanoseconds patience = TrainerBoard::kMostGated - (now - asked);
     if (permit == Permit::kLightOnly && patience <= nanoseconds(0)) break;
     page_.held.store(1, std::memory_order_relaxed);
@@ -112,11 +117,13 @@ void BoardGate::Heed(std::uint32_t orders, std::size_t place, MonotonicTime now)
   if (waited) {
     page_.held.store(0, std::memory_order_relaxed);
     began_ = now;
+    if (board::PermitOf(orders) != first) Acknowledge(now);
   }
   if (const int threads = board::ThreadsOf(orders); threads != threads_) {
     threads_ = threads;
     use_threads_(threads);
   }
+  seen_ = orders;
   if (board::PermitOf(orders) == Permit::kRun) open_ = orders;
 }
 

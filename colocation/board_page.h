@@ -4,13 +4,15 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "colocation/trainer_board.h"
 
 namespace tandem::board {
 
-inline constexpr std::uint32_t kVersion = 2;
+inline constexpr std::uint32_t kVersion = 3;
 
 // Orders are one word, so that one load tells all: the permit in 2 bits, the threads in 8, and the rest counts orders,
 // so that no two that follow one another are alike.
@@ -25,6 +27,20 @@ inline constexpr std::uint32_t kVersion = 2;
   const std::uint32_t count = (before >> 10U) + 1;
   return (count << 10U) | (static_cast<std::uint32_t>(threads) << 2U) | static_cast<std::uint32_t>(permit);
 }
+
+// The operator that runs is one word, too: its place and one in 16 bits, 0 when none does, and how many have begun.
+struct Current {
+  std::uint64_t begun = 0;
+  std::optional<std::size_t> place;
+
+  [[nodiscard]] static constexpr Current Of(std::uint64_t word) {
+    const std::uint64_t place = word & 0xffffU;
+    return {.begun = word >> 16U,
+            .place = place == 0 || place > TrainerBoard::kOps ? std::nullopt : std::optional<std::size_t>(place - 1)};
+  }
+  [[nodiscard]] constexpr std::uint64_t word() const { return (begun << 16U) | (place ? *place + 1 : 0); }
+};
+static_assert(TrainerBoard::kOps < 0xffff);
 
 // Written by the trainer.
 struct Op {
@@ -59,7 +75,7 @@ struct TrainerBoard::Page {
   std::array<std::atomic<std::uint8_t>, kOps> gated;
 
   // Trainer.
-  alignas(64) std::atomic<std::uint64_t> begun;
+  alignas(64) std::atomic<std::uint64_t> current;  // The operator that runs: board::Current.
   std::atomic<std::uint32_t> held;
   std::atomic<std::uint64_t> waited;  // Under kLightOnly.
   std::atomic<std::uint32_t> op_count;

@@ -1,6 +1,7 @@
 #include "colocation/trainer_board.h"
 
 #include <algorithm>
+#include <bit>
 #include <climits>
 #include <cmath>
 #include <new>
@@ -46,6 +47,22 @@ double Bounded(double flops) {
 
 }  // namespace
 
+std::size_t AcknowledgementTimes::BucketOf(nanoseconds time) {
+  const auto microseconds = static_cast<std::uint64_t>(time.count()) / 1000;
+  return std::min<std::size_t>(std::bit_width(microseconds), kBuckets - 1);
+}
+
+void AcknowledgementTimes::Add(nanoseconds time) {
+  ++counts[BucketOf(time)];
+  sum += time;
+}
+
+AcknowledgementTimes& AcknowledgementTimes::operator+=(const AcknowledgementTimes& other) {
+  for (std::size_t i = 0; i < counts.size(); ++i) counts[i] += other.counts[i];
+  sum += other.sum;
+  return *this;
+}
+
 Result<std::unique_ptr<TrainerBoard>> TrainerBoard::Create() {
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
   const int fd = ::memfd_create("tandem-board", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -87,7 +104,7 @@ TrainerBoard::~TrainerBoard() {
 
 void TrainerBoard::Order(Permit permit, int threads) {
   given_ = board::NextOrders(given_, permit, threads);
-  page_->orders.store(given_, std::memory_order_release);
+  page_->orders.store(given_);  // In one order with what RunningGated() reads.
   // The word is shared between processes, so the private form of the call does not do.
   ::syscall(SYS_futex, &page_->orders, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
@@ -116,9 +133,16 @@ void TrainerBoard::SetGated(const std::set<std::size_t>& ops) {
 }
 
 TrainerSigns TrainerBoard::Signs() const {
-  return {.ops = page_->begun.load(std::memory_order_relaxed),
+  return {.ops = board::Current::Of(page_->current.load(std::memory_order_relaxed)).begun,
           .held = page_->held.load(std::memory_order_relaxed) != 0,
           .gated = Bounded(page_->waited.load(std::memory_order_relaxed))};
+}
+
+std::optional<RunningOp> TrainerBoard::RunningGated() const {
+  const auto current = board::Current::Of(page_->current.load());
+  // One that waits has not begun.
+  if (!current.place || !gated_.contains(*current.place) || page_->held.load(std::memory_order_relaxed) != 0) return {};
+  return RunningOp{.place = *current.place, .number = current.begun};
 }
 
 std::vector<OpTotals> TrainerBoard::Totals() const {

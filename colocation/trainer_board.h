@@ -33,7 +33,14 @@ struct TrainerSigns {
   std::chrono::nanoseconds gated{0};  // So long its operators have waited under kLightOnly.
 };
 
-// How long orders waited until a trainer saw them, at its next operator.
+// An operator that runs: its place, and which it is of all that have run.
+struct RunningOp {
+  std::size_t place = 0;
+  std::uint64_t number = 0;
+};
+
+// How long trainers took to do as they were told: to stand still, or to go on. Those that had nothing to change are not
+// counted.
 struct AcknowledgementTimes {
   // Up to 1, 2, 4 … µs, each without those before it; the last has the rest.
   static constexpr std::size_t kBuckets = 22;
@@ -43,6 +50,10 @@ struct AcknowledgementTimes {
   [[nodiscard]] static std::chrono::microseconds Bound(std::size_t bucket) {
     return std::chrono::microseconds(std::int64_t{1} << bucket);
   }
+  // The place of a time, which is not negative.
+  [[nodiscard]] static std::size_t BucketOf(std::chrono::nanoseconds time);
+  void Add(std::chrono::nanoseconds time);
+  AcknowledgementTimes& operator+=(const AcknowledgementTimes& other);
 };
 
 // Pages that a server and one trainer share: orders one way; signs of life, operators and their times the other. The
@@ -59,7 +70,8 @@ class TrainerBoard {
   static constexpr std::size_t kKindBytes = 32;
   static constexpr std::size_t kNameBytes = 96;
   static constexpr int kMostThreads = 255;
-  // So long an operator waits under kLightOnly at most: requests that never end must not end training.
+  // So long an operator waits under kLightOnly at most, or stands still after it has begun: requests that never end
+  // must not end training.
   static constexpr std::chrono::milliseconds kMostGated{100};
 
   // New pages; closed with the object.
@@ -82,6 +94,9 @@ class TrainerBoard {
   // The operators that wait under kLightOnly; none at first. One that waits and is not among them any more goes on.
   void SetGated(const std::set<std::size_t>& ops);
   [[nodiscard]] TrainerSigns Signs() const;
+  // The operator that runs, if it is one of those that wait under kLightOnly. One that begins at the same time as such an
+  // order is given either sees the order or is seen here.
+  [[nodiscard]] std::optional<RunningOp> RunningGated() const;
   // Of every operator that was announced.
   [[nodiscard]] std::vector<OpTotals> Totals() const;
   // The runs that ended last, the oldest first, without those that ended before `since`.
@@ -116,17 +131,20 @@ class BoardGate final : public OpGate {
 
  private:
   // Obeys orders that are not simply to go on; returns when the operator may begin.
-  void Heed(std::uint32_t orders, std::size_t place, MonotonicTime now);
-  // Notes that these orders were seen.
-  void Acknowledge(std::uint32_t orders, MonotonicTime now);
+  // `before` is the operator that ran until now, if one did.
+  void Heed(std::uint32_t orders, std::optional<std::size_t> before, MonotonicTime now);
+  // Notes how long the last order took to be obeyed.
+  void Acknowledge(MonotonicTime now);
+  [[nodiscard]] bool Gated(std::size_t place) const;
   void Note(MonotonicTime ended);
 
   TrainerBoard::Page& page_;
   const Clock& clock_;
   const UseThreads use_threads_;
-  std::uint32_t open_;  // Orders that are to go on, and have been obeyed.
-  std::uint32_t seen_;  // The last that were acknowledged.
+  std::uint32_t open_ = 0;  // Orders that are to go on, and have been obeyed.
+  std::uint32_t seen_ = 0;  // The last that were looked at.
   int threads_ = 0;
+  std::uint64_t begun_ = 0;             // Operators, so far.
   std::optional<std::size_t> running_;  // The place of the operator that runs.
   MonotonicTime began_;
 };

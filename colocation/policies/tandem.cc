@@ -106,7 +106,10 @@ bool TandemPolicy::HearsOfRequests(const ColocationSnapshot& snapshot) const {
 
 ColocationDecision TandemPolicy::Decide(const ColocationSnapshot& snapshot) const {
   ColocationDecision decision;
-  if (snapshot.gated && snapshot.pending > 0) decision.hold_heavy = HoldReason::kRequests;
+  if (snapshot.gated && snapshot.pending > 0) {
+    decision.hold_heavy = HoldReason::kRequests;
+    decision.interrupt_heavy = true;
+  }
   for (const QuotaView& quota : snapshot.quotas) {
     const Pace pace = Pacer(snapshot, quota).Find();
     if (pace.threads == 0) decision.hold = HoldReason::kQuota;

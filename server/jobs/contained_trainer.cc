@@ -110,6 +110,12 @@ std::map<HoldReason, std::chrono::nanoseconds> ContainedTrainer::HeldTimes() con
   return times;
 }
 
+AcknowledgementTimes ContainedTrainer::Acknowledgements() const {
+  AcknowledgementTimes times = process_->board().Acknowledgements();
+  if (lease_) times += lease_->Interruptions();
+  return times;
+}
+
 void ContainedTrainer::Kill(std::string cause) {
   if (killed()) return;
   cause_ = std::move(cause);

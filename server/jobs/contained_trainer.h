@@ -44,6 +44,8 @@ class ContainedTrainer {
   void SetGated(const std::set<std::size_t>& ops) {
     if (lease_) lease_->SetGated(ops);
   }
+  // How long it took to do as it was told, so far.
+  [[nodiscard]] AcknowledgementTimes Acknowledgements() const;
   // How long the arbiter has stopped it so far, by reason; with that which its operators were let wait.
   [[nodiscard]] std::map<HoldReason, std::chrono::nanoseconds> StoppedTimes() const;
   [[nodiscard]] std::map<HoldReason, std::chrono::nanoseconds> HeldTimes() const;

@@ -39,7 +39,7 @@ void Supervisor::WatchOps(Active& active, std::span<const RunSample> runs) {
   }
   active.trainer->SetGated(active.ops.Gated());
   TellClasses(active, false);
-  const AcknowledgementTimes times = board.Acknowledgements();
+  const AcknowledgementTimes times = active.trainer->Acknowledgements();
   metrics_.Acknowledged(times, std::exchange(active.counted_acknowledgements, times));
 }
 

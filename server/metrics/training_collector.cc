@@ -64,7 +64,7 @@ MetricFamily Held(const std::vector<JobTotals>& jobs) {
 
 MetricFamily Acknowledgements(const AcknowledgementTimes& times) {
   return HistogramFamily("tandem_gate_acknowledgement_seconds",
-                         "Time until a trainer saw, at its next operator, that it may go on or not", times.counts,
+                         "Time until a trainer that had to stand still did, or one that waited went on", times.counts,
                          AcknowledgementTimes::Bound, times.sum);
 }
 

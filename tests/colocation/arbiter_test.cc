@@ -238,6 +238,78 @@ TEST_F(OpGateArbiterTest, ALeaseThatEndsLetsItsTrainerOn) {
   op.join();
 }
 
+TEST_F(OpGateArbiterTest, LeavesAloneWhatHasBegun) {
+  const StoppableChild child;
+  gate_.Announce(std::vector<OpInfo>(2));
+  const auto lease = arbiter_.Admit({.pidfd = child.pidfd(), .board = board_.get()});
+  lease->SetGated({1});
+  gate_.Begin(1);
+  arbiter_.RequestBegan();
+  ASSERT_TRUE(Eventually([&] { return arbiter_.State().hold_heavy.has_value(); }));
+  EXPECT_FALSE(lease->held());
+  EXPECT_FALSE(child.Stopped());
+}
+
+// Operator 1 is known to slow requests.
+class InterruptingArbiterTest : public testing::Test {
+ protected:
+  InterruptingArbiterTest() {
+    gate_.Announce(std::vector<OpInfo>(2));
+    lease_->SetGated({1});
+  }
+  [[nodiscard]] std::uint64_t Interruptions() const {
+    std::uint64_t count = 0;
+    for (const std::uint64_t bucket : lease_->Interruptions().counts) count += bucket;
+    return count;
+  }
+
+  const std::unique_ptr<const ColocationPolicy> tandem_ = MakeColocationPolicy("tandem").value();
+  Arbiter arbiter_{RealClock::Instance(), *tandem_, {}, {}};
+  const StoppableChild child_;
+  const std::unique_ptr<TrainerBoard> board_ = TrainerBoard::Create().value();
+  BoardGate gate_{*board_, RealClock::Instance(), [](int) {}};
+  const std::unique_ptr<TrainerLease> lease_ = arbiter_.Admit({.pidfd = child_.pidfd(), .board = board_.get()});
+};
+
+TEST_F(InterruptingArbiterTest, StopsAnOperatorThatSlowsRequestsWhereItIs) {
+  for (std::uint64_t i = 1; i <= 3; ++i) {
+    gate_.Begin(1);
+    arbiter_.RequestBegan();
+    EXPECT_TRUE(Eventually([&] { return Interruptions() == i; })) << i;
+    arbiter_.RequestEnded();
+    EXPECT_TRUE(child_.Becomes(false)) << i;
+  }
+  EXPECT_GT(lease_->HeldTimes().at(HoldReason::kRequests), 0ns);
+}
+
+TEST_F(InterruptingArbiterTest, LetsOthersRunBesideRequests) {
+  gate_.Begin(0);
+  arbiter_.RequestBegan();
+  ASSERT_TRUE(Eventually([&] { return arbiter_.State().hold_heavy.has_value(); }));
+  EXPECT_FALSE(lease_->held());
+  gate_.Begin(0);
+  EXPECT_EQ(Interruptions(), 0U);
+}
+
+TEST_F(InterruptingArbiterTest, RequestsThatNeverEndDoNotEndTraining) {
+  gate_.Begin(1);
+  arbiter_.RequestBegan();
+  EXPECT_TRUE(Eventually([&] { return Interruptions() == 1; }));
+  EXPECT_TRUE(Eventually([&] { return !lease_->held(); })) << "though the request is under way";
+  EXPECT_FALSE(child_.Stopped());
+  EXPECT_GE(lease_->HeldTimes().at(HoldReason::kRequests), TrainerBoard::kMostGated);
+  arbiter_.RequestEnded();
+  ASSERT_TRUE(Eventually([&] { return !arbiter_.State().hold_heavy; }));
+  arbiter_.RequestBegan();
+  ASSERT_TRUE(Eventually([&] { return arbiter_.State().hold_heavy.has_value(); }));
+  EXPECT_EQ(Interruptions(), 1U) << "the same operator has waited for long enough";
+  arbiter_.RequestEnded();
+  ASSERT_TRUE(Eventually([&] { return !arbiter_.State().hold_heavy; }));
+  gate_.Begin(1);
+  arbiter_.RequestBegan();
+  EXPECT_TRUE(Eventually([&] { return Interruptions() == 2; })) << "the next has not";
+}
+
 TEST(Arbiter, HearsOfRequestsOnlyWhileSomeOperatorIsKnownToSlowThem) {
   const auto policy = MakeColocationPolicy("tandem").value();
   Arbiter arbiter(RealClock::Instance(), *policy, {}, {});

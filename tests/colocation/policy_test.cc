@@ -74,7 +74,8 @@ TEST(TandemPolicy, RunsTrainingWhereNothingIsLimited) {
 
 TEST(TandemPolicy, HoldsOperatorsThatWereSeenToSlowRequestsWhileThereAreAny) {
   EXPECT_EQ(Policy("tandem")->gated_ops(), GatedOps::kHeavyAsMeasured);
-  EXPECT_EQ(Policy("tandem")->Decide({.pending = 1, .gated = true}).hold_heavy, HoldReason::kRequests);
+  EXPECT_EQ(Policy("tandem")->Decide({.pending = 1, .gated = true}),
+            (ColocationDecision{.hold_heavy = HoldReason::kRequests, .interrupt_heavy = true}));
   EXPECT_EQ(Policy("tandem")->Decide({.pending = 0, .gated = true}), ColocationDecision{});
 }
 

@@ -148,6 +148,41 @@ TEST_F(BoardGateTest, TellsWhatOperatorsTake) {
   EXPECT_EQ(recent[1].began, recent[0].ended());
 }
 
+TEST_F(BoardGateTest, TellsWhetherWhatRunsIsGated) {
+  EXPECT_FALSE(board_->RunningGated()) << "nothing runs";
+  board_->SetGated({1});
+  Run(0, 1ms);
+  EXPECT_FALSE(board_->RunningGated());
+  Run(1, 1ms);
+  ASSERT_TRUE(board_->RunningGated());
+  EXPECT_EQ(board_->RunningGated()->place, 1U);
+  const std::uint64_t number = board_->RunningGated()->number;
+  Run(1, 1ms);
+  EXPECT_EQ(board_->RunningGated()->number, number + 1);
+  gate_.End();
+  EXPECT_FALSE(board_->RunningGated());
+  EXPECT_EQ(board_->Signs().ops, 3U);
+}
+
+TEST_F(BoardGateTest, AnOrderIsAcknowledgedByWhoHadToStop) {
+  const auto times = [&] { return board_->Acknowledgements(); };
+  board_->SetGated({1});
+  Run(0, 7ms);
+  board_->Set(Permit::kLightOnly, clock_.Now());
+  clock_.Advance(5ms);
+  Run(0, 1ms);
+  EXPECT_EQ(times().sum, 0ms) << "it might run beside requests";
+  board_->Set(Permit::kRun, clock_.Now());
+  Run(1, 2ms);
+  EXPECT_EQ(times().sum, 0ms) << "it did not wait";
+  board_->Set(Permit::kLightOnly, clock_.Now());
+  clock_.Advance(40ms);
+  Run(0, 1ms);
+  EXPECT_EQ(times().sum, 40ms) << "until the heavy one had ended";
+  Run(0, 1ms);
+  EXPECT_EQ(times().sum, 40ms) << "once";
+}
+
 TEST_F(BoardGateTest, KeepsTheNewestRunsAndHasRoomForEveryOperator) {
   std::vector<OpInfo> ops(TrainerBoard::kOps + 5, OpInfo{.kind = std::string(500, 'k'), .name = ""});
   gate_.Announce(ops);
@@ -197,6 +232,8 @@ class HostileBoardTest : public TrainerBoardTest {
       EXPECT_LT(record.op, TrainerBoard::kOps);
       EXPECT_GE(record.ended(), record.began);
     }
+    const auto running = board_->RunningGated();
+    EXPECT_TRUE(!running || running->place == 1U);
     EXPECT_GE(board_->Signs().gated, 0ns);
     EXPECT_GE(board_->Acknowledgements().sum, 0ns);
   }
@@ -206,6 +243,7 @@ class HostileBoardTest : public TrainerBoardTest {
 
 TEST_F(HostileBoardTest, GarbageIsReadWithinBounds) {
   std::mt19937_64 random(3);
+  board_->SetGated({1});
   auto* const bytes = reinterpret_cast<unsigned char*>(page_);
   for (int round = 0; round < 30; ++round) {
     for (std::size_t i = 0; i < sizeof *page_; ++i) {
