@@ -48,7 +48,7 @@ Result<BatchBuffer> BatchBuffer::Make(const Column& column, std::size_t rows, co
   try {
     return BatchBuffer(AlignedBuffer(rows * column.row_bytes), column.row_bytes, rows);
   } catch (const std::bad_alloc&) {
-    return Fail(ErrorCode::kTooLarge, "there is no memory for a batch of {} examples of '{}', {} bytes each", rows,
+    return Fail(ErrorCode::kTooLarge, "out of memory: there is no room for a batch of {} examples of '{}', {} bytes each", rows,
                 column.name, column.row_bytes);
   }
 }
