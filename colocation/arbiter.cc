@@ -131,7 +131,7 @@ void Arbiter::ApplyTo(Trainer& trainer, std::optional<HoldReason> hold) {
     hold.reset();
   }
   const MonotonicTime now = clock_.Now();
-  if (trainer.held) trainer.total[*trainer.held] += now - trainer.since;
+  if (trainer.held) trainer.total[static_cast<std::size_t>(*trainer.held)] += now - trainer.since;
   trainer.held = hold;
   trainer.since = now;
   notes_.Held(now, trainer.id, hold, trainer.who.job);
@@ -201,6 +201,7 @@ std::chrono::nanoseconds Arbiter::Apply(const ColocationDecision& decision, std:
   SetHold(decision.hold, decision.hold_heavy,
           {.requests = pending, .trainers = trainers_.size(), .quotas = views_, .learning = held_to_learn_}, began);
   state_.threads = decision.threads;
+  state_.decisions.Add(clock_.Now() - began);
   ReadLedgers();
   std::chrono::nanoseconds lasts = decision.look_again;
   for (auto& [id, trainer] : trainers_) {
@@ -220,7 +221,7 @@ std::chrono::nanoseconds Arbiter::Apply(const ColocationDecision& decision, std:
     if (!stood && trainer.held && !decision.hold) trainer.interruptions.Add(clock_.Now() - began);
     if (ruled && trainer.who.board != nullptr) trainer.who.board->SetThreads(decision.threads);
   }
-  state_.decisions.Add(clock_.Now() - began);
+  state_.applied.Add(clock_.Now() - began);
   return lasts;
 }
 
@@ -315,8 +316,13 @@ bool TrainerLease::lost() const {
 std::map<HoldReason, std::chrono::nanoseconds> TrainerLease::HeldTimes() const {
   const MutexLock lock(arbiter_.mu_);
   const Arbiter::Trainer& trainer = arbiter_.trainers_.at(id_);
-  auto times = trainer.total;
-  if (trainer.held) times[*trainer.held] += arbiter_.clock_.Now() - trainer.since;
+  auto total = trainer.total;
+  if (trainer.held) total[static_cast<std::size_t>(*trainer.held)] += arbiter_.clock_.Now() - trainer.since;
+  std::map<HoldReason, std::chrono::nanoseconds> times;
+  for (const HoldReason reason : kHoldReasons) {
+    const auto time = total[static_cast<std::size_t>(reason)];
+    if (time > std::chrono::nanoseconds(0)) times[reason] = time;
+  }
   return times;
 }
 

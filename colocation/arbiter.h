@@ -28,7 +28,7 @@ namespace tandem {
 
 class TrainerLease;
 
-// How long decisions took, from the first look to the last signal.
+// How long something about decisions took.
 struct DecisionTimes {
   static constexpr std::array<std::chrono::microseconds, 10> kBounds = {
       std::chrono::microseconds(1),   std::chrono::microseconds(2),   std::chrono::microseconds(5),
@@ -59,7 +59,8 @@ struct ArbiterState {
   bool yields = true;              // The kernel takes cores from all of them as soon as requests want them.
   std::optional<HoldReason> hold;  // As last decided, as the next.
   std::optional<HoldReason> hold_heavy;
-  DecisionTimes decisions;
+  DecisionTimes decisions;  // From the first look to what was decided.
+  DecisionTimes applied;    // From the first look to the last order and signal.
   std::vector<Quota> quotas;  // Of every group that has a limit or may get one, as of the last look.
 };
 
@@ -81,7 +82,7 @@ struct ArbitratedMachine {
 // Applies a policy: watches what it depends on, asks it, and stops trainers or lets them on. A trainer is stopped as a
 // whole and at once, wherever it is, by signal: so it can neither leave some of its threads behind nor be in the way of
 // a request for the rest of an operator. Thread-safe. Its thread sleeps when there is nobody to stop, and when the
-// policy needs to look at nothing.
+// policy needs to look at nothing; it takes no memory and no lock of the requests' path.
 class Arbiter {
  public:
   // The policy, the clock, and the recorder and the toll, which may be null, are borrowed and outlive it; all leases
@@ -123,7 +124,7 @@ class Arbiter {
     AcknowledgementTimes interruptions;
     std::optional<HoldReason> held;
     MonotonicTime since;
-    std::map<HoldReason, std::chrono::nanoseconds> total;
+    std::array<std::chrono::nanoseconds, kHoldReasons.size()> total{};  // By reason.
   };
 
   void Run();
@@ -132,8 +133,8 @@ class Arbiter {
   // `seen` without its quotas. Nullopt: requests may have come or gone unheard of, look again.
   [[nodiscard]] std::optional<ColocationDecision> Decide(ColocationSnapshot seen);
   [[nodiscard]] bool NobodyToHold() const REQUIRES(mu_);
-  // What was decided from a look that began at that time and saw so many requests. Returns how long it lasts if nothing
-  // happens.
+  // What was decided just now, from a look that began at that time and saw so many requests. Returns how long it lasts
+  // if nothing happens.
   std::chrono::nanoseconds Apply(const ColocationDecision& decision, std::int64_t pending, MonotonicTime began)
       REQUIRES(mu_);
   // Until when it stands still because of the operator that it is in; nullopt: that may go on.

@@ -11,6 +11,7 @@ enum class HoldReason {
   kQuota,     // What is left of the CPU time of this period is kept for requests.
   kRequests,  // Requests are under way.
 };
+// All of them, each at the place of its number.
 inline constexpr std::array kHoldReasons = {HoldReason::kPaused, HoldReason::kQuota, HoldReason::kRequests};
 
 // "paused": as metrics and answers spell it.

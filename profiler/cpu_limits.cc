@@ -4,7 +4,6 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <fstream>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -23,12 +22,6 @@ using std::chrono::microseconds;
 using std::chrono::nanoseconds;
 
 constexpr double kMostMicroseconds = 1e12;  // As the files have them.
-
-double FirstNumber(const fs::path& file) {
-  std::ifstream in(file);
-  double value = 0;
-  return in >> value ? value : 0;
-}
 
 // A small file that is read over and over again, without opening it each time.
 class KeptFile {
@@ -58,8 +51,9 @@ class KeptFile {
   std::array<char, 4096> buffer_{};
 };
 
-std::optional<std::uint64_t> Number(std::string_view text) {
-  std::uint64_t value = 0;
+template <typename T = std::uint64_t>
+std::optional<T> Number(std::string_view text) {
+  T value = 0;
   const auto end = std::from_chars(text.data(), text.data() + text.size(), value);
   if (end.ec != std::errc()) return std::nullopt;
   return value;
@@ -87,11 +81,47 @@ Result<CpuUse> UseOf(std::string_view stat, std::optional<nanoseconds> used) {
   return CpuUse{.used = *used, .periods = *periods, .throttled = *throttled};
 }
 
+// What says how much CPU time a group may use.
+class LimitFiles {
+ public:
+  explicit LimitFiles(const ControlGroup& group) {
+    const bool two = group.version == CgroupVersion::kTwo;
+    if (auto file = KeptFile::Open(group.folder / (two ? "cpu.max" : "cpu.cfs_quota_us"))) {
+      quota_.emplace(*std::move(file));
+    }
+    if (two) return;
+    if (auto file = KeptFile::Open(group.folder / "cpu.cfs_period_us")) period_.emplace(*std::move(file));
+  }
+
+  [[nodiscard]] std::optional<CpuLimit> Read() {
+    if (!quota_) return std::nullopt;
+    const auto first = quota_->Read();
+    if (!first) return std::nullopt;
+    std::string_view second = first->substr(std::min(first->find(' ') + 1, first->size()));
+    if (period_) {
+      const auto read = period_->Read();
+      if (!read) return std::nullopt;
+      second = *read;
+    }
+    // "max", or less than nothing, stands for none.
+    const double quota = Number<double>(*first).value_or(0);
+    const double period = Number<double>(second).value_or(0);
+    const auto sane = [](double time) { return time >= 1 && time < kMostMicroseconds; };
+    if (!sane(quota) || !sane(period)) return std::nullopt;
+    return CpuLimit{.quota = microseconds(std::llround(quota)), .period = microseconds(std::llround(period))};
+  }
+
+ private:
+  std::optional<KeptFile> quota_;
+  std::optional<KeptFile> period_;  // In the same file in version 2.
+};
+
 class MeterV2 final : public CpuLimitMeter {
  public:
-  MeterV2(ControlGroup group, KeptFile stat) : group_(std::move(group)), stat_(std::move(stat)) {}
-  [[nodiscard]] std::string name() const override { return group_.folder.string(); }
-  [[nodiscard]] Result<CpuLimit> Limit() override { return ReadCpuLimit(group_); }
+  MeterV2(const ControlGroup& group, KeptFile stat)
+      : name_(group.folder.string()), limit_(group), stat_(std::move(stat)) {}
+  [[nodiscard]] std::string name() const override { return name_; }
+  [[nodiscard]] std::optional<CpuLimit> Limit() override { return limit_.Read(); }
   [[nodiscard]] Result<CpuUse> Use() override {
     TANDEM_ASSIGN(const std::string_view stat, stat_.Read());
     const auto used = Field(stat, "usage_usec");
@@ -99,17 +129,18 @@ class MeterV2 final : public CpuLimitMeter {
   }
 
  private:
-  const ControlGroup group_;
+  const std::string name_;
+  LimitFiles limit_;
   KeptFile stat_;
 };
 
 // The limit and the use are of two controllers, which may be mounted apart.
 class MeterV1 final : public CpuLimitMeter {
  public:
-  MeterV1(ControlGroup group, KeptFile stat, KeptFile usage)
-      : group_(std::move(group)), stat_(std::move(stat)), usage_(std::move(usage)) {}
-  [[nodiscard]] std::string name() const override { return group_.folder.string(); }
-  [[nodiscard]] Result<CpuLimit> Limit() override { return ReadCpuLimit(group_); }
+  MeterV1(const ControlGroup& group, KeptFile stat, KeptFile usage)
+      : name_(group.folder.string()), limit_(group), stat_(std::move(stat)), usage_(std::move(usage)) {}
+  [[nodiscard]] std::string name() const override { return name_; }
+  [[nodiscard]] std::optional<CpuLimit> Limit() override { return limit_.Read(); }
   [[nodiscard]] Result<CpuUse> Use() override {
     TANDEM_ASSIGN(const std::string_view usage, usage_.Read());
     const auto used = Number(usage);
@@ -118,7 +149,8 @@ class MeterV1 final : public CpuLimitMeter {
   }
 
  private:
-  const ControlGroup group_;
+  const std::string name_;
+  LimitFiles limit_;
   KeptFile stat_;
   KeptFile usage_;
 };
@@ -136,21 +168,8 @@ Result<std::unique_ptr<CpuLimitMeter>> OpenMeter(const ControlGroup& group, cons
 
 }  // namespace
 
-Result<CpuLimit> ReadCpuLimit(const ControlGroup& group) {
-  double quota = 0;
-  double period = 0;
-  if (group.version == CgroupVersion::kOne) {
-    quota = FirstNumber(group.folder / "cpu.cfs_quota_us");
-    period = FirstNumber(group.folder / "cpu.cfs_period_us");
-  } else {
-    std::ifstream in(group.folder / "cpu.max");
-    if (!(in >> quota >> period)) quota = 0;
-  }
-  // "max", or less than nothing, stands for none.
-  if (!(quota >= 1 && quota < kMostMicroseconds && period >= 1 && period < kMostMicroseconds)) {
-    return Fail(ErrorCode::kNotFound, "'{}' has no CPU limit", group.folder.string());
-  }
-  return CpuLimit{.quota = microseconds(std::llround(quota)), .period = microseconds(std::llround(period))};
+std::optional<CpuLimit> ReadCpuLimit(const ControlGroup& group) {
+  return LimitFiles(group).Read();
 }
 
 CpuLimitMeters OpenCpuLimits(const fs::path& root) {

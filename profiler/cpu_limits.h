@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,8 +38,8 @@ class CpuLimitMeter {
   virtual ~CpuLimitMeter() = default;
   // For people.
   [[nodiscard]] virtual std::string name() const = 0;
-  // As it stands now: it can be changed, or lifted (kNotFound), while we run.
-  [[nodiscard]] virtual Result<CpuLimit> Limit() = 0;
+  // As it stands now, nullopt when there is none: it can be changed, or lifted, while we run. Takes no memory.
+  [[nodiscard]] virtual std::optional<CpuLimit> Limit() = 0;
   [[nodiscard]] virtual Result<CpuUse> Use() = 0;
 };
 
@@ -50,7 +51,7 @@ struct CpuLimitMeters {
 };
 [[nodiscard]] CpuLimitMeters OpenCpuLimits(const std::filesystem::path& root = "/");
 
-// The limit of one group; kNotFound when there is none.
-[[nodiscard]] Result<CpuLimit> ReadCpuLimit(const ControlGroup& group);
+// The limit of one group, if it has one.
+[[nodiscard]] std::optional<CpuLimit> ReadCpuLimit(const ControlGroup& group);
 
 }  // namespace tandem

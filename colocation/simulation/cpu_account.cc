@@ -11,7 +11,7 @@ class AccountMeter final : public CpuLimitMeter {
  public:
   explicit AccountMeter(const CpuAccount& account) : account_(account) {}
   [[nodiscard]] std::string name() const override { return "simulated"; }
-  [[nodiscard]] Result<CpuLimit> Limit() override { return account_.limit(); }
+  [[nodiscard]] std::optional<CpuLimit> Limit() override { return account_.limit(); }
   [[nodiscard]] Result<CpuUse> Use() override { return account_.use(); }
 
  private:

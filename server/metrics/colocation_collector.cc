@@ -11,10 +11,9 @@ using prometheus::ClientMetric;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 
-MetricFamily DecisionFamily(const DecisionTimes& times) {
+MetricFamily DecisionFamily(const char* name, const char* help, const DecisionTimes& times) {
   return HistogramFamily(
-      "tandem_decision_seconds", "Time that a decision about training took, from the first look to the last signal",
-      times.counts, [](std::size_t bucket) { return DecisionTimes::kBounds[bucket]; }, times.sum);
+      name, help, times.counts, [](std::size_t bucket) { return DecisionTimes::kBounds[bucket]; }, times.sum);
 }
 
 }  // namespace
@@ -34,7 +33,10 @@ std::vector<MetricFamily> ColocationFamilies(const ArbiterState& state) {
     metric.counter.value = static_cast<double>(quota.throttled_periods);
     throttled.metric.push_back(std::move(metric));
   }
-  return {DecisionFamily(state.decisions), std::move(cores), std::move(throttled)};
+  return {DecisionFamily("tandem_decision_seconds", "Time that a decision about training took", state.decisions),
+          DecisionFamily("tandem_decision_applied_seconds",
+                         "The same and until the last trainer had its order or its signal", state.applied),
+          std::move(cores), std::move(throttled)};
 }
 
 }  // namespace tandem

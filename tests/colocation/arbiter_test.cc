@@ -118,7 +118,7 @@ TEST(Arbiter, ThatHeedsNothingStopsNobody) {
 class GridMeter final : public CpuLimitMeter {
  public:
   [[nodiscard]] std::string name() const override { return "grid"; }
-  [[nodiscard]] Result<CpuLimit> Limit() override { return CpuLimit{.quota = 50ms, .period = 100ms}; }
+  [[nodiscard]] std::optional<CpuLimit> Limit() override { return CpuLimit{.quota = 50ms, .period = 100ms}; }
   [[nodiscard]] Result<CpuUse> Use() override {
     return CpuUse{.used = 0ns,
                   .periods = static_cast<std::uint64_t>(RealClock::Instance().Now().time_since_epoch() / 100ms),

@@ -58,8 +58,8 @@ class GroupMeter final : public CpuLimitMeter {
  public:
   explicit GroupMeter(const Group& group) : group_(group) {}
   [[nodiscard]] std::string name() const override { return "group"; }
-  [[nodiscard]] Result<CpuLimit> Limit() override {
-    if (!group_.limited) return Fail(ErrorCode::kNotFound, "no limit");
+  [[nodiscard]] std::optional<CpuLimit> Limit() override {
+    if (!group_.limited) return std::nullopt;
     return group_.limit;
   }
   [[nodiscard]] Result<CpuUse> Use() override {

@@ -1,35 +1,11 @@
 #include "profiler/flight_recorder.h"
 
-#include <atomic>
-#include <cstdlib>
 #include <memory>
-#include <new>
 #include <string>
 
 #include <gtest/gtest.h>
 
-namespace {
-
-std::atomic<int> allocations{0};
-
-}  // namespace
-
-[[gnu::noinline]] void* operator new(std::size_t size) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  void* const memory = std::malloc(size);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-[[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  return std::malloc(size);
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
+#include "tests/fakes/counted_allocations.h"
 
 namespace tandem {
 namespace {
@@ -50,7 +26,7 @@ std::size_t Count(const RecordRing& ring) {
 TEST(FlightRecorder, TakesNoMemoryAfterItWasMade) {
   const auto recorder = std::make_unique<FlightRecorder>(1024);
   const std::string id(1000, 'i');
-  const int before = allocations.load();
+  const std::uint64_t before = fakes::allocations.load();
   for (int i = 0; i < 5000; ++i) {
     recorder->Write(RequestArrived{.at = At(1ms),
                                    .request = recorder->NextRequest(),
@@ -59,7 +35,7 @@ TEST(FlightRecorder, TakesNoMemoryAfterItWasMade) {
     recorder->Write(RequestAdmission{.at = At(2ms), .request = 1});
     recorder->Write(TrainerHeld{.at = At(3ms), .trainer = 1, .hold = 2});
   }
-  EXPECT_EQ(allocations.load(), before);
+  EXPECT_EQ(fakes::allocations.load(), before);
   EXPECT_EQ(recorder->requests().capacity(), 1024u);
 }
 

@@ -1,52 +1,9 @@
 // Counts what a simulation allocates, in a program of its own.
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
 #include <gtest/gtest.h>
 
 #include "colocation/simulation/simulation.h"
-
-namespace {
-
-std::atomic<std::uint64_t> allocations{0};
-
-void* Allocate(std::size_t bytes) {
-  ++allocations;
-  if (void* const memory = std::malloc(bytes > 0 ? bytes : 1)) return memory;
-  throw std::bad_alloc();
-}
-
-}  // namespace
-
-[[gnu::noinline]] void* operator new(std::size_t bytes) {
-  return Allocate(bytes);
-}
-[[gnu::noinline]] void* operator new[](std::size_t bytes) {
-  return Allocate(bytes);
-}
-// The standard library's algorithms ask this way, too.
-[[gnu::noinline]] void* operator new(std::size_t bytes, const std::nothrow_t& /*tag*/) noexcept {
-  ++allocations;
-  return std::malloc(bytes > 0 ? bytes : 1);
-}
-[[gnu::noinline]] void* operator new[](std::size_t bytes, const std::nothrow_t& /*tag*/) noexcept {
-  ++allocations;
-  return std::malloc(bytes > 0 ? bytes : 1);
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-[[gnu::noinline]] void operator delete[](void* memory) noexcept {
-  std::free(memory);
-}
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
-[[gnu::noinline]] void operator delete[](void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
+#include "tests/fakes/counted_allocations.h"
 
 namespace tandem::simulation {
 namespace {
@@ -60,10 +17,10 @@ std::uint64_t AllocationsOf(const char* policy, std::chrono::seconds duration) {
       .trainers = {{.name = "trained", .steps = {{.time = 5ms, .width = 2, .heavy = true}}}},
       .duration = duration};
   const auto made = MakeColocationPolicy(policy);
-  const std::uint64_t before = allocations;
+  const std::uint64_t before = fakes::allocations;
   const SimulationResult result = Simulate(scenario, **made);
   EXPECT_EQ(result.models[0].rejected, 0);
-  return allocations - before;
+  return fakes::allocations - before;
 }
 
 TEST(SimulationAllocation, ALongerSimulationAllocatesNoMoreThanAShortOne) {

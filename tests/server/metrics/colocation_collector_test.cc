@@ -14,6 +14,7 @@ using ::testing::Not;
 TEST(ColocationCollector, ShowsDecisionsAndLimits) {
   ArbiterState state;
   for (const auto time : {800ns, 4us + 0ns, 5us + 0ns, 2ms + 0ns}) state.decisions.Add(time);
+  state.applied.Add(30us);
   state.quotas = {{.group = "/a", .limit = CpuLimit{.quota = 150ms, .period = 100ms}, .throttled_periods = 7},
                   {.group = "/b", .limit = {}}};
   const std::string shown = prometheus::TextSerializer().Serialize(ColocationFamilies(state));
@@ -25,6 +26,8 @@ TEST(ColocationCollector, ShowsDecisionsAndLimits) {
            R"(tandem_decision_seconds_bucket{le="0.001"} 3)",
            R"(tandem_decision_seconds_bucket{le="+Inf"} 4)",
            "tandem_decision_seconds_count 4",
+           R"(tandem_decision_applied_seconds_bucket{le="2e-05"} 0)",
+           R"(tandem_decision_applied_seconds_bucket{le="5e-05"} 1)",
            R"(tandem_cpu_limit_cores{group="/a"} 1.5)",
            R"(tandem_cpu_limit_throttled_periods_total{group="/a"} 7)",
        }) {
