@@ -1,6 +1,7 @@
 #include "bench/kinds.h"
 
 #include "bench/beside_training.h"
+#include "bench/decision_cost.h"
 #include "bench/generator_kinds.h"
 #include "bench/overload.h"
 #include "bench/server_kinds.h"
@@ -13,6 +14,8 @@ namespace tandem::bench {
 MeasurementKinds AllKinds() {
   return {
       {"beside_training", ParseBesideTraining},
+      {"decision", ParseDecision},
+      {"gate", ParseGate},
       {"generator_growth", ParseGeneratorGrowth},
       {"generator_lag", ParseGeneratorLag},
       {"generator_outstanding", ParseGeneratorOutstanding},

@@ -42,7 +42,10 @@ Arbiter::Arbiter(const Clock& clock, const ColocationPolicy& policy, CpuLimitMet
                  FlightRecorder* recorder, TrainingToll* toll)
     : clock_(clock), policy_(policy), machine_(machine), notes_(recorder), toll_(toll) {
   if (policy_.heeds_quotas()) {
-    for (auto& meter : limits.meters) ledgers_.emplace_back(std::move(meter), clock_, machine_.all_cores, ThisProcess);
+    served_ = ThisProcess();
+    for (auto& meter : limits.meters) {
+      ledgers_.emplace_back(std::move(meter), clock_, machine_.all_cores, [this] { return served_; });
+    }
   }
   {
     const MutexLock lock(mu_);
@@ -95,6 +98,7 @@ ArbiterState Arbiter::State() const {
 }
 
 std::optional<ColocationDecision> Arbiter::Decide(ColocationSnapshot seen) {
+  if (!ledgers_.empty()) served_ = ThisProcess();
   QuotaLooks::Known known;
   views_.clear();
   for (QuotaLedger& ledger : ledgers_) {
@@ -107,7 +111,7 @@ std::optional<ColocationDecision> Arbiter::Decide(ColocationSnapshot seen) {
   if (!ledgers_.empty()) {
     demand_.Look(
         clock_.Now(),
-        {.used = ThisProcess(), .answered = answered_.load(std::memory_order_relaxed), .pending = seen.pending});
+        {.used = served_, .answered = answered_.load(std::memory_order_relaxed), .pending = seen.pending});
     seen.demand = demand_.demand();
   }
   seen.now = clock_.Now().time_since_epoch();

@@ -174,6 +174,7 @@ class Arbiter {
   std::atomic<std::uint64_t> answered_{0};
 
   // Arbiter thread only.
+  std::chrono::nanoseconds served_{0};  // CPU time of this process, as of the last look.
   std::deque<QuotaLedger> ledgers_;
   std::vector<QuotaView> views_;
   DemandMeter demand_;

@@ -8,6 +8,8 @@ namespace {
 
 constexpr std::chrono::seconds kLimitStands{1};
 constexpr std::chrono::milliseconds kShortestPeriod{10};
+// So far from the beginning of a period none is counted, and nobody has to look for it.
+constexpr std::chrono::milliseconds kMiddle{4};
 
 }  // namespace
 
@@ -30,21 +32,33 @@ void QuotaLedger::ReadLimit(MonotonicTime now) {
   limit_ = limit;
 }
 
+std::optional<std::chrono::nanoseconds> QuotaLedger::ReadUse(MonotonicTime now) {
+  const bool middle = period_clock_->known() && period_ends_ && *period_ends_ - now > kMiddle &&
+                      *period_ends_ - now < limit_->period - kMiddle;
+  if (middle) {
+    const auto used = meter_->Used();
+    return used ? std::optional(*used) : std::nullopt;
+  }
+  const auto use = meter_->Use();
+  if (!use) return std::nullopt;
+  throttled_ = use->throttled;
+  period_clock_->Look(now, clock_.Now(), use->periods);
+  return use->used;
+}
+
 void QuotaLedger::Look() {
   const MonotonicTime before = clock_.Now();
   ReadLimit(before);
   view_.reset();
   fresh_ = false;
   if (!limit_) return;
-  const auto use = meter_->Use();
-  if (!use) return;
+  const auto group_used = ReadUse(before);
+  if (!group_used) return;
   const std::chrono::nanoseconds served = server_use_();
   const MonotonicTime now = clock_.Now();
-  throttled_ = use->throttled;
   const MonotonicTime looked = std::exchange(looked_, now);
-  const std::chrono::nanoseconds used_then = std::exchange(used_, use->used);
+  const std::chrono::nanoseconds used_then = std::exchange(used_, *group_used);
   const std::chrono::nanoseconds served_then = std::exchange(served_, served);
-  period_clock_->Look(before, now, use->periods);
   if (!period_clock_->known()) {
     period_ends_.reset();
     return;
@@ -61,9 +75,9 @@ void QuotaLedger::Look() {
     used_before_ = served_before_ = std::chrono::nanoseconds::min();
   }
   const std::chrono::nanoseconds late = std::max(std::chrono::nanoseconds(0), now - begins);
-  used_before_ = std::max(used_before_, use->used - cores_ * late);
+  used_before_ = std::max(used_before_, *group_used - cores_ * late);
   served_before_ = std::max(served_before_, served - cores_ * late);
-  const std::chrono::nanoseconds used = std::max(use->used - used_before_, served - served_before_);
+  const std::chrono::nanoseconds used = std::max(*group_used - used_before_, served - served_before_);
   period_ends_ = ends;
   view_ = QuotaView{.quota = limit_->quota, .left = limit_->quota - used, .until_refill = ends - now};
 }

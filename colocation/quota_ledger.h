@@ -50,6 +50,8 @@ class QuotaLedger {
 
  private:
   void ReadLimit(MonotonicTime now);
+  // What was used, and near the beginning of a period how many there were: those counts tell when the next ones begin.
+  [[nodiscard]] std::optional<std::chrono::nanoseconds> ReadUse(MonotonicTime now);
 
   // Constant after construction.
   const std::unique_ptr<CpuLimitMeter> meter_;

@@ -142,10 +142,15 @@ class MeterV1 final : public CpuLimitMeter {
   [[nodiscard]] std::string name() const override { return name_; }
   [[nodiscard]] std::optional<CpuLimit> Limit() override { return limit_.Read(); }
   [[nodiscard]] Result<CpuUse> Use() override {
+    TANDEM_ASSIGN(const nanoseconds used, Used());
+    TANDEM_ASSIGN(const std::string_view stat, stat_.Read());
+    return UseOf(stat, used);
+  }
+  [[nodiscard]] Result<nanoseconds> Used() override {
     TANDEM_ASSIGN(const std::string_view usage, usage_.Read());
     const auto used = Number(usage);
-    TANDEM_ASSIGN(const std::string_view stat, stat_.Read());
-    return UseOf(stat, used ? std::optional(nanoseconds(*used)) : std::nullopt);
+    if (!used) return Fail(ErrorCode::kUnavailable, "'{}': the CPU time that was used cannot be read", name_);
+    return nanoseconds(*used);
   }
 
  private:

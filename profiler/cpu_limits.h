@@ -41,6 +41,11 @@ class CpuLimitMeter {
   // As it stands now, nullopt when there is none: it can be changed, or lifted, while we run. Takes no memory.
   [[nodiscard]] virtual std::optional<CpuLimit> Limit() = 0;
   [[nodiscard]] virtual Result<CpuUse> Use() = 0;
+  // Its time alone, which may be less to read.
+  [[nodiscard]] virtual Result<std::chrono::nanoseconds> Used() {
+    TANDEM_ASSIGN(const CpuUse use, Use());
+    return use.used;
+  }
 };
 
 // The groups that bound this process's CPU time, or may come to: by cfs_quota (version 1 of control groups) or cpu.max
