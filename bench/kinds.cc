@@ -3,6 +3,7 @@
 #include "bench/beside_training.h"
 #include "bench/decision_cost.h"
 #include "bench/generator_kinds.h"
+#include "bench/interruption.h"
 #include "bench/overload.h"
 #include "bench/server_kinds.h"
 #include "bench/several_models.h"
@@ -21,6 +22,7 @@ MeasurementKinds AllKinds() {
       {"generator_outstanding", ParseGeneratorOutstanding},
       {"generator_rate", ParseGeneratorRate},
       {"idle", ParseIdle},
+      {"interruption", ParseInterruption},
       {"overload", ParseOverload},
       {"several_models", ParseSeveralModels},
       {"side_by_side", ParseSideBySide},

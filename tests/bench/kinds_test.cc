@@ -87,6 +87,7 @@ TEST(Kinds, TakeWhatTheirFieldsMayBe) {
             "/measurements/0/policies: 'idle' is there twice");
   EXPECT_EQ(ErrorOf(R"("kind": "decision", "trainers": 32, "requests": 1000)", "applied"), "no error");
   EXPECT_EQ(ErrorOf(R"("kind": "gate")", "gate"), "no error");
+  EXPECT_EQ(ErrorOf(R"("kind": "interruption")", "stopped"), "no error");
   EXPECT_EQ(ErrorOf(R"("kind": "generator_rate", "peer": "null", "start": 5)", "rate"), "no error");
   EXPECT_EQ(ErrorOf(R"("kind": "generator_lag", "peer": "null", "rate": 5, "arrivals": "poisson")", "lag_p99"),
             "no error");
