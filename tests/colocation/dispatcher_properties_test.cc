@@ -60,11 +60,11 @@ std::ostream& operator<<(std::ostream& out, const Ask& ask) {
 }
 
 rc::Gen<std::vector<TimedModel>> Models() {
-  return rc::gen::resize(3, rc::gen::nonEmpty(rc::gen::container<std::vector<TimedModel>>(
-                                rc::gen::build<TimedModel>(rc::gen::set(&TimedModel::base, rc::gen::inRange(10, 60'000)),
-                                                           rc::gen::set(&TimedModel::each, rc::gen::inRange(0, 5'000)),
-                                                           rc::gen::set(&TimedModel::weight, rc::gen::inRange(1, 5)),
-                                                           rc::gen::set(&TimedModel::dynamic)))));
+  const auto model = rc::gen::build<TimedModel>(
+      rc::gen::set(&TimedModel::base, rc::gen::inRange(10, 60'000)),
+      rc::gen::set(&TimedModel::each, rc::gen::inRange(0, 5'000)),
+      rc::gen::set(&TimedModel::weight, rc::gen::inRange(1, 5)), rc::gen::set(&TimedModel::dynamic));
+  return rc::gen::resize(3, rc::gen::nonEmpty(rc::gen::container<std::vector<TimedModel>>(model)));
 }
 
 rc::Gen<std::optional<int>> Some(rc::Gen<int> value) {
@@ -77,16 +77,17 @@ rc::Gen<std::optional<int>> SomeOrNone(rc::Gen<int> value) {
 
 rc::Gen<std::vector<Ask>> Asks(rc::Gen<std::optional<int>> time, rc::Gen<int> percent) {
   return rc::gen::container<std::vector<Ask>>(rc::gen::build<Ask>(
-      rc::gen::set(&Ask::model, rc::gen::inRange<std::size_t>(0, 3)), rc::gen::set(&Ask::elements, rc::gen::inRange(1, 9)),
-      rc::gen::set(&Ask::priority, rc::gen::inRange(1, 3)),
+      rc::gen::set(&Ask::model, rc::gen::inRange<std::size_t>(0, 3)),
+      rc::gen::set(&Ask::elements, rc::gen::inRange(1, 9)), rc::gen::set(&Ask::priority, rc::gen::inRange(1, 3)),
       rc::gen::set(&Ask::pause, rc::gen::oneOf(rc::gen::just(0), rc::gen::inRange(0, 3'000'000))),
-      rc::gen::set(&Ask::pace, rc::gen::inRange(50, 300)),
-      rc::gen::set(&Ask::time, std::move(time)), rc::gen::set(&Ask::percent, std::move(percent))));
+      rc::gen::set(&Ask::pace, rc::gen::inRange(50, 300)), rc::gen::set(&Ask::time, std::move(time)),
+      rc::gen::set(&Ask::percent, std::move(percent))));
 }
 
 // A model whose runs take so much of their usual time, by a clock that moves only for them.
 std::shared_ptr<Servable> Make(const TimedModel& model, FakeClock& clock, const std::atomic<int>& percent) {
-  return MakeServable("m", {.max_batch_size = 16, .dynamic = model.dynamic, .weight = static_cast<double>(model.weight)},
+  const auto weight = static_cast<double>(model.weight);
+  return MakeServable("m", {.max_batch_size = 16, .dynamic = model.dynamic, .weight = weight},
                       [&clock, &percent, model](std::span<const Tensor> inputs, std::span<const std::string> outputs,
                                                 CancelToken& cancel) -> Result<std::vector<Tensor>> {
                         const microseconds usual(model.base + inputs[0].shape[0] * model.each);
@@ -144,6 +145,7 @@ TEST(DispatcherProperties, AnIdleDeviceComputesWhatItsModelSaysIsInTimeAndNothin
     std::vector<std::shared_ptr<Servable>> models;
     for (const TimedModel& kind : kinds) models.push_back(Make(kind, clock, pace));
     Dispatcher dispatcher(clock, admission, {.workers = *rc::gen::inRange(1, 4)});
+    int refused = 0;
     for (const Ask& ask : asks) {
       clock.Advance(microseconds(ask.pause));
       const auto& model = models[ask.model % models.size()];
@@ -154,11 +156,12 @@ TEST(DispatcherProperties, AnIdleDeviceComputesWhatItsModelSaysIsInTimeAndNothin
       WorkItem item = Item(model, ask);
       item.deadline = begun + left;
       const bool can = CanBeInTime(run, left, begun);
-      RC_CLASSIFY(can, "can be in time");
+      refused += can ? 0 : 1;
       RC_ASSERT(IsComputed(dispatcher, std::move(item)) == can);
       // The worker may not have put it down yet, and until it was expected to be done it counts as busy.
       if (run && clock.Now() < begun + run->typical) clock.Advance(begun + run->typical - clock.Now());
     }
+    RC_CLASSIFY(refused > 0, "some are refused");
   });
   EXPECT_TRUE(holds);
 }
@@ -169,7 +172,7 @@ struct Offered {
   std::atomic<bool> computed{false};
 };
 
-// `time` is the deadline's, in microseconds; one that has a percentage below 20 ends the wait of another.
+// `time` is the deadline's, in microseconds; one of less than 20 `percent` has the client of another go.
 TEST(DispatcherProperties, EveryRequestIsAnsweredOnceAndThePatientAreComputed) {
   const auto holds = rc::check("conservation", [] {
     const auto kinds = *Models();
@@ -184,6 +187,7 @@ TEST(DispatcherProperties, EveryRequestIsAnsweredOnceAndThePatientAreComputed) {
     {
       Dispatcher dispatcher(clock, admission, {.workers = *rc::gen::inRange(1, 4)});
       for (std::size_t i = 0; i < asks.size(); ++i) {
+        clock.Advance(microseconds(asks[i].pause));
         WorkItem item = Item(models[asks[i].model % models.size()], asks[i]);
         Offered& mine = offered[i];
         mine.cancel = item.cancel;
@@ -263,15 +267,16 @@ struct FloodedFlow {
   }
 };
 
-// Of one level, the first of which floods the device for ever. What its weight is a share of it has of the device's
-// time, but for half a second and some runs (docs/decisions/0014): so its first answer comes when its share has come to
-// that. Two flows are not promised that, and are not here: one whose requests are refused on arrival, as they never
-// wait; and one of which seldom something waits, as its debt fades meanwhile. Whatever is dropped here is offered anew.
+// All are of one level, and the first never ends. A flow has its share of the device's time, by its weight, but for
+// half a second and some runs (docs/decisions/0014): so its first answer comes by the time that its share has come to
+// that. Not promised so much, and not here: a flow whose requests are refused on arrival, as they never wait; and one
+// of which seldom something waits, as its debt fades meanwhile. Whatever is dropped here is offered anew.
 TEST(DispatcherProperties, BesideAFloodEveryFlowHasItsFirstAnswerWhenItsShareHasComeToABound) {
   const auto holds = rc::check("flood", [] {
     const auto flood = *AnyFlow();
     const auto others = *rc::gen::resize(3, rc::gen::nonEmpty(rc::gen::container<std::vector<FlowKind>>(AnyFlow())));
-    const bool of_one_model = *rc::gen::arbitrary<bool>();  // The model that floods has requests of the other kind, too.
+    // Whether the model that floods has requests of the other kind, too.
+    const bool both_kinds = *rc::gen::arbitrary<bool>();
     const int workers = *rc::gen::inRange(1, 4);
     const BoundedQueueAdmission admission;
     SimulatedDevice device(admission, workers);
@@ -288,7 +293,7 @@ TEST(DispatcherProperties, BesideAFloodEveryFlowHasItsFirstAnswerWhenItsShareHas
     };
     add(flood);
     for (const FlowKind& kind : others) add(kind);
-    if (of_one_model) {
+    if (both_kinds) {
       flows[0].weight /= 2;
       flows.push_back({.model = 0, .weight = flows[0].weight});
       if (!flood.deadline) flows.back().deadline = 100ms;
