@@ -35,7 +35,7 @@ void DemandMeter::Means::Add(double seconds, double use, double memory) {
 
 void DemandMeter::Look(MonotonicTime now, const Server& server) {
   const Mark mark{.at = now, .used = server.used, .answered = server.answered};
-  if (busy_since_) {
+  if (busy_since_ && now - busy_since_->at <= kLongestStretch) {
     busy_.Add(Seconds(now - busy_since_->at), std::max(0.0, Seconds(mark.used - busy_since_->used)), kLong);
   }
   busy_since_ = server.pending > 0 ? std::optional(mark) : std::nullopt;

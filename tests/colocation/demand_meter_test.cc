@@ -71,6 +71,19 @@ TEST_F(DemandMeterTest, LearnsHowMuchIsUsedWhileRequestsAreUnderWay) {
   EXPECT_LT(meter_.demand()->cores, 0.7);
 }
 
+TEST_F(DemandMeterTest, LearnsNothingOfATimeThatBeganWithARequestUnderWayAndWithoutLooks) {
+  Serve(50, 5ms, 5s);
+  for (int i = 0; i < 200; ++i) {
+    now_ += 5ms;
+    used_ += 10ms;
+    meter_.Look(now_, {.used = used_, .answered = answered_, .pending = 1});
+  }
+  // The machine was suspended, or the last trainer ended then and the next began now.
+  now_ += 1h;
+  meter_.Look(now_, {.used = used_, .answered = answered_, .pending = 0});
+  EXPECT_DOUBLE_EQ(meter_.demand()->busy, 2);
+}
+
 TEST_F(DemandMeterTest, SeesAtOnceThatDemandHasGrownAndForgetsItSlowly) {
   Serve(20, 5ms, 30s);
   EXPECT_LT(meter_.demand()->cores, 0.25);

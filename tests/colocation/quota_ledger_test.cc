@@ -31,6 +31,7 @@ struct Group {
   nanoseconds counted{0};  // What of the use is visible.
   nanoseconds counted_at{0};
   int ran = 0;
+  std::int64_t uncounted = 0;  // Periods since the clock's beginning that were none of its own.
 
   // Lets so many threads run, which use so much of their cores; the time that they get.
   nanoseconds Run(MonotonicTime now, int threads, nanoseconds wanted) {
@@ -40,7 +41,7 @@ struct Group {
       late = late == 0ns ? nanoseconds(200us) : 0ns;
     }
     // Now and then a little later than it begins.
-    use.periods = static_cast<std::uint64_t>((since - late) / limit.period);
+    use.periods = static_cast<std::uint64_t>((since - late) / limit.period - uncounted);
     const nanoseconds got = limited ? std::min(wanted, left) : wanted;
     if (got < wanted && left > 0ns) ++use.throttled;
     left -= got;
@@ -51,6 +52,19 @@ struct Group {
       counted_at = now.time_since_epoch();
     }
     return got;
+  }
+
+  // Nothing ran until now. A timer that has gone on counts what has passed before any thread runs; one that was stopped
+  // counts nothing before the next beginning.
+  void Resume(MonotonicTime now, bool counts) {
+    const std::int64_t begun = (now.time_since_epoch() - phase) / limit.period;
+    if (counts) {
+      use.periods = static_cast<std::uint64_t>(begun - uncounted);
+    } else {
+      uncounted = begun - static_cast<std::int64_t>(use.periods);
+    }
+    left = limit.quota;
+    late = 0ns;
   }
 };
 
@@ -130,11 +144,22 @@ class Machine {
     return outcome;
   }
 
+  // By the clock, nothing runs for so long: a machine that was suspended, or a virtual one that was moved.
+  void StandStill(nanoseconds time, bool counts) {
+    clock_.Advance(time);
+    group.Resume(clock_.Now(), counts);
+  }
+  void Change(CpuLimit limit) {
+    group.limit = limit;
+    group.Resume(clock_.Now(), false);
+  }
+
   Group group;
   double trainer_busy = 1;   // What a thread of the trainer uses of its core.
   int run_threads = kCores;  // Requests that are computed at once.
 
   [[nodiscard]] const QuotaLedger& ledger() const { return ledger_; }
+  [[nodiscard]] std::int64_t pending() const { return pending_; }
 
  private:
   // As the arbiter does.
@@ -238,6 +263,34 @@ TEST(QuotaPacing, TheFirstRequestAfterAQuietMinuteIsExpected) {
   EXPECT_LE(stalled, 20ms) << "a millisecond each";
 }
 
+TEST(QuotaPacing, GoesOnAsBeforeWhenTheMachineStoodStillForAnHour) {
+  constexpr int kPhases = 10;
+  const auto before = Poisson(4, 30, 12ms, 5s);
+  const auto after = Poisson(5, 30, 12ms, 10s);
+  Machine::Outcome undisturbed;
+  for (int i = 0; i < kPhases; ++i) {
+    Machine machine;
+    machine.group.phase = (machine.group.phase + 100ms - i * 10ms) % 100ms;  // As it is after that hour.
+    machine.Run(5s, before, Machine::Training::kPaced);
+    undisturbed += machine.Run(10s, after, Machine::Training::kPaced);
+  }
+  for (const bool counts : {true, false}) {
+    SCOPED_TRACE(counts ? "periods counted" : "periods not counted");
+    Machine::Outcome outcome;
+    for (int i = 0; i < kPhases; ++i) {
+      Machine machine;
+      machine.Run(5s, before, Machine::Training::kPaced);
+      ASSERT_GT(machine.pending(), 0) << "or this shows less";
+      machine.StandStill(1h + i * 10ms, counts);
+      outcome += machine.Run(10s, after, Machine::Training::kPaced);
+      ASSERT_TRUE(machine.ledger().view());
+      EXPECT_LE(machine.ledger().view()->until_refill, machine.group.limit.period);
+    }
+    EXPECT_LE(outcome.stalled, undisturbed.stalled * 5 / 4);
+    EXPECT_GE(outcome.trained, undisturbed.trained * 19 / 20);
+  }
+}
+
 TEST(QuotaPacing, IsWhatKeepsRequestsFromStalling) {
   const auto requests = Poisson(1, 30, 12ms, 5s);
   Machine machine;
@@ -275,6 +328,36 @@ TEST(QuotaLedger, FollowsALimitThatIsChangedLiftedAndSetAgain) {
   const auto outcome = machine.Run(4s, {}, Machine::Training::kPaced);
   EXPECT_GE(outcome.trained, 1'600ms) << "of 2 s; the margins are the same in a shorter period";
   EXPECT_EQ(machine.group.use.throttled, throttled);
+}
+
+TEST(QuotaLedger, FollowsALimitThatIsChangedWhileItsPeriodsAreBeingLearnt) {
+  for (const CpuLimit& other : {CpuLimit{.quota = 50ms, .period = 100ms}, CpuLimit{.quota = 40ms, .period = 50ms},
+                                CpuLimit{.quota = 100ms, .period = 200ms}}) {
+    for (int i = 0; i < 10; ++i) {
+      SCOPED_TRACE(Format("{} of {} ms, after {} ms", other.quota / 1ms, other.period / 1ms, 1 + i));
+      Machine machine;
+      machine.Run(1ms + i * 1ms, {}, Machine::Training::kPaced);
+      ASSERT_TRUE(machine.ledger().learning());
+      machine.Change(other);
+      machine.Run(2s, {}, Machine::Training::kPaced);
+      EXPECT_EQ(machine.ledger().limit(), other);
+      EXPECT_TRUE(machine.ledger().view());
+      const auto throttled = machine.group.use.throttled;
+      const nanoseconds quota = 4s / other.period * other.quota;
+      EXPECT_GE(machine.Run(4s, {}, Machine::Training::kPaced).trained, quota * 4 / 5);
+      EXPECT_EQ(machine.group.use.throttled, throttled);
+    }
+  }
+}
+
+TEST(QuotaLedger, ALimitThatIsLiftedWhileItsPeriodsAreBeingLearntBindsNoMore) {
+  Machine machine;
+  machine.Run(5ms, {}, Machine::Training::kPaced);
+  ASSERT_TRUE(machine.ledger().learning());
+  machine.group.limited = false;
+  machine.Run(2s, {}, Machine::Training::kPaced);
+  EXPECT_FALSE(machine.ledger().learning());
+  EXPECT_EQ(machine.Run(1s, {}, Machine::Training::kPaced).trained, 2s) << "all of both cores";
 }
 
 }  // namespace

@@ -44,6 +44,20 @@ class Group:
         enter = "".join(f"echo 0 > '{folder}/cgroup.procs' && " for folder in self.folders)
         return ["sh", "-c", enter + 'exec "$0" "$@"', *command]
 
+    def take(self, *processes):
+        """Moves them into the group."""
+        self._move(self.folders, processes)
+
+    def release(self, *processes):
+        """Moves them to where this process is."""
+        self._move([folder.parent for folder in self.folders], processes)
+
+    @staticmethod
+    def _move(folders, processes):
+        for folder in folders:
+            for process in processes:
+                (folder / "cgroup.procs").write_text(str(process))
+
     def remove(self):
         for folder in self.folders:
             for _ in range(1000):  # What was killed leaves a little later.

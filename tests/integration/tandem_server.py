@@ -37,6 +37,12 @@ def status(pid, field):
     raise AssertionError(f"process {pid} has no {field}")
 
 
+def cpu_seconds(pid):
+    """The CPU time that all threads of a process have had."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 class Answer:
     """An HTTP answer."""
     def __init__(self, status, headers, body):
@@ -201,8 +207,7 @@ class Server:
         return found
 
     def cpu_seconds(self):
-        fields = pathlib.Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return cpu_seconds(self.pid)
 
     def wait_busy(self):
         used = self.cpu_seconds()
