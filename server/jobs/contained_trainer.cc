@@ -128,7 +128,18 @@ std::chrono::nanoseconds ContainedTrainer::RunningTime() const {
   return time;
 }
 
+void ContainedTrainer::RestoreOrders() {
+  const auto overwritten = lease_ ? lease_->RestoreOrders() : process_->board().Restore();
+  if (!overwritten || std::exchange(told_overwritten_, true)) return;
+  overwritten_ = overwritten;
+  LogWarning("a trainer has overwritten its orders: they are given anew, now and whenever it does so again",
+             {{"pid", std::to_string(process_->pid())},
+              {"found", std::to_string(overwritten->found.orders)},
+              {"given", std::to_string(overwritten->given.orders)}});
+}
+
 void ContainedTrainer::Watch() {
+  RestoreOrders();
   const std::chrono::nanoseconds running = RunningTime();
   const TrainerSigns signs = process_->board().Signs();
   if (paused_at_ && !signs.held && !stopped_ && clock_.Now() - *paused_at_ >= kHoldBound) {
@@ -137,7 +148,9 @@ void ContainedTrainer::Watch() {
   }
   silent_ += std::min<std::chrono::nanoseconds>(running - watched_, kMostBetweenLooks);
   watched_ = running;
-  if (signs.ops != ops_ || signs.held || stopped_) silent_ = std::chrono::nanoseconds(0);
+  // That it waits is its own word, and believed only where it may wait for long.
+  const bool waits = paused_at_ && (signs.held || stopped_);
+  if (signs.ops != ops_ || waits) silent_ = std::chrono::nanoseconds(0);
   ops_ = signs.ops;
   if (lease_ && lease_->lost() && !process_->Poll() && !std::exchange(told_unruled_, true)) {
     LogWarning("a trainer cannot be stopped for requests: it may not be signalled",

@@ -54,6 +54,8 @@ class ContainedTrainer {
   void Watch();
   // Whether Watch() has just stopped it because it did not wait when it was told to; once.
   [[nodiscard]] bool TakeIgnoredHold() { return std::exchange(ignored_hold_, false); }
+  // What it wrote over its orders; they have been given anew. Told once: it may do so all the time.
+  [[nodiscard]] std::optional<OverwrittenBoard> TakeOverwritten() { return std::exchange(overwritten_, std::nullopt); }
   // Its silence counts from now on.
   void CountFromNow() {
     watched_ = RunningTime();
@@ -79,6 +81,7 @@ class ContainedTrainer {
   void Kill(std::string cause);
   // Lets it on if it was stopped for not waiting.
   void Unstop();
+  void RestoreOrders();
   // Since it was started, without the time that the arbiter has stopped it.
   [[nodiscard]] std::chrono::nanoseconds RunningTime() const;
 
@@ -96,6 +99,8 @@ class ContainedTrainer {
   std::chrono::nanoseconds watched_{0};  // Of its running time, at the last look.
   std::chrono::nanoseconds silent_{0};   // For so long it has given no sign.
   bool told_unruled_ = false;
+  bool told_overwritten_ = false;
+  std::optional<OverwrittenBoard> overwritten_;
   std::optional<MonotonicTime> paused_at_;
   bool stopped_ = false;  // By signal, because it did not wait.
   bool ignored_hold_ = false;

@@ -131,11 +131,7 @@ void Supervisor::Turn() {
       continue;
     }
     one.trainer->Watch();
-    if (one.trainer->TakeIgnoredHold()) {
-      LogWarning("a trainer did not wait when it was told to and is stopped", {{"job", std::to_string(active->first)}});
-      AddEvent(active->first, "hold_ignored",
-               Format(R"({{"after_seconds":{}}})", ContainedTrainer::kHoldBound.count()));
-    }
+    TellOfDisobedience(one);
     if (clock_.Now() - one.saved_at >= kBetweenSaves) Save(one);
     ++active;
   }

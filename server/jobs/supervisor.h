@@ -91,6 +91,8 @@ class Supervisor {
   void Take(Active& active, const CheckpointEvent& event);
   void Take(Active& active, const SkippedEvent& event);
   void Take(Active& active, const EndEvent& event);
+  // What its trainer did with its orders but obey them.
+  void TellOfDisobedience(Active& active);
   void Save(Active& active);
   void Hold(Active& active, std::optional<HoldReason> reason);
   // Adds the time since the last look to what it has waited, if it does.

@@ -131,6 +131,19 @@ void Supervisor::CountSteps(Active& active, std::int64_t step) {
   active.counted_step = step;
 }
 
+void Supervisor::TellOfDisobedience(Active& active) {
+  const JobId id = active.record.id;
+  if (const auto board = active.trainer->TakeOverwritten()) {
+    AddEvent(id, "board_overwritten",
+             Format(R"({{"found":{{"version":{},"orders":{}}},"given":{{"version":{},"orders":{}}}}})",
+                    board->found.version, board->found.orders, board->given.version, board->given.orders));
+  }
+  if (active.trainer->TakeIgnoredHold()) {
+    LogWarning("a trainer did not wait when it was told to and is stopped", {{"job", std::to_string(id)}});
+    AddEvent(id, "hold_ignored", Format(R"({{"after_seconds":{}}})", ContainedTrainer::kHoldBound.count()));
+  }
+}
+
 void Supervisor::Save(Active& active) {
   active.saved_at = clock_.Now();
   const JobId id = active.record.id;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -16,6 +17,8 @@
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 
+#include "api/base/format.h"
+#include "colocation/board_page.h"
 #include "tests/server/jobs/fake_control_group.h"
 #include "tests/server/jobs/store_fixture.h"
 
@@ -31,6 +34,16 @@ constexpr const char* kPlan =
 )";
 constexpr const char* kFinished =
     R"(echo '{"event":"end","outcome":"finished","step":9,"code":"internal","message":""}' >&3)";
+
+// A line of a script that writes so many bytes, as printf(1) has them, to its board.
+std::string Scribble(const char* bytes, std::size_t offset) {
+  return Format("printf '{}' | dd of=/proc/self/fd/4 conv=notrunc oflag=seek_bytes seek={} status=none\n", bytes,
+                offset);
+}
+// One that has a trainer say that it waits.
+std::string SayHeld() {
+  return Scribble("\\1", offsetof(TrainerBoard::Page, held));
+}
 
 class SupervisorTest : public StoreTest {
  protected:
@@ -64,6 +77,15 @@ class SupervisorTest : public StoreTest {
     return id;
   }
   JobRecord Job(JobId id) { return store_->Get(id).value(); }
+  // What was told of it in events of that kind.
+  std::vector<std::string> Events(JobId id, const std::string& kind) {
+    const std::vector<JobEvent> events = store_->EventsAfter(id, 0, 1000).value();
+    std::vector<std::string> bodies;
+    for (const JobEvent& event : events) {
+      if (event.kind == kind) bodies.push_back(event.body);
+    }
+    return bodies;
+  }
   // Turns until it is so; the clock stands still meanwhile.
   void TurnUntil(const std::function<bool()>& so) {
     for (int i = 0; i < 12'000 && !so(); ++i) {
@@ -286,6 +308,46 @@ TEST_F(SupervisorTest, ATrainerThatDoesNotWaitWhenItIsToldToIsStopped) {
   EXPECT_EQ(std::ranges::count(events, "hold_ignored", &JobEvent::kind), 1);
   ASSERT_TRUE(supervisor_->Resume(id));
   TurnUntil([&] { return !stopped(); });
+}
+
+TEST_F(SupervisorTest, ATrainerThatSaysThatItWaitsHangsAllTheSame) {
+  TrainerIs(SayHeld() + kPlan + "exec sleep 1000");
+  const JobId id = Submit();
+  TurnUntil(id, JobState::kRunning);
+  TurnFor(299s);
+  EXPECT_EQ(Job(id).state, JobState::kRunning);
+  TurnFor(1s);
+  TurnUntil([&] { return Job(id).retries == 1; });
+  EXPECT_THAT(Job(id).reason, HasSubstr("did nothing for 300 s"));
+}
+
+TEST_F(SupervisorTest, ATrainerThatStaysBehindWhenItsJobIsResumedHangs) {
+  TrainerIs(SayHeld() + kPlan + "exec sleep 1000");
+  const JobId id = Submit();
+  TurnUntil(id, JobState::kRunning);
+  ASSERT_TRUE(supervisor_->Pause(id));
+  TurnFor(2 * 300s);
+  EXPECT_EQ(Job(id).state, JobState::kPaused);
+  EXPECT_FALSE(supervisor_->drained()) << "it waits, as it was told to";
+  ASSERT_TRUE(supervisor_->Resume(id));
+  TurnFor(299s);
+  EXPECT_EQ(Job(id).state, JobState::kRunning) << "its silence counts from then on";
+  TurnFor(1s);
+  TurnUntil([&] { return Job(id).retries == 1; });
+  EXPECT_THAT(Job(id).reason, HasSubstr("did nothing for 300 s"));
+}
+
+TEST_F(SupervisorTest, OrdersThatATrainerOverwritesAreGivenAnewAndToldOnce) {
+  const std::size_t orders = offsetof(TrainerBoard::Page, orders);
+  const std::string until_restored =
+      Format("while [[ $(od -An -tu4 -j{} -N4 /proc/self/fd/4) -eq 2 ]]; do sleep 0.01; done\n", orders);
+  TrainerIs(kPlan + Scribble("\\2\\0\\0\\0", orders) + until_restored + Scribble("\\2\\0\\0\\0", orders) +
+            until_restored + kFinished);
+  const JobId id = Submit();
+  TurnUntil(id, JobState::kSucceeded);
+  const auto told = Events(id, "board_overwritten");
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_THAT(told[0], HasSubstr(R"("orders":2},"given":{"version")"));
 }
 
 }  // namespace
