@@ -76,8 +76,12 @@ void ContainedTrainer::Unstop() {
 }
 
 void ContainedTrainer::Pause(bool pause) {
-  if (!pause) Unstop();
-  paused_at_ = pause ? std::optional(clock_.Now()) : std::nullopt;
+  if (pause) {
+    hold_.Begin(clock_.Now());
+  } else {
+    Unstop();
+    hold_.End();
+  }
   if (lease_) {
     lease_->SetPaused(pause);
   } else {
@@ -87,7 +91,7 @@ void ContainedTrainer::Pause(bool pause) {
 
 void ContainedTrainer::Interrupt() {
   Unstop();
-  paused_at_.reset();
+  hold_.End();
   if (lease_) {
     lease_->SetExempt();
   } else {
@@ -138,18 +142,27 @@ void ContainedTrainer::RestoreOrders() {
               {"given", std::to_string(overwritten->given.orders)}});
 }
 
+void ContainedTrainer::WatchHold(bool held) {
+  const MonotonicTime now = clock_.Now();
+  if (!hold_.due(now)) return;
+  ignored_hold_ = hold_.Judge({.now = now, .held = held, .used = process_->CpuTime()});
+  if (ignored_hold_ == HoldWatch::Verdict::kStop) {
+    process_->Stop(true);
+    stopped_ = true;
+  } else if (ignored_hold_ == HoldWatch::Verdict::kKill) {
+    Kill("its trainer did not wait when it was told to, for the second time, and was killed");
+  }
+}
+
 void ContainedTrainer::Watch() {
   RestoreOrders();
   const std::chrono::nanoseconds running = RunningTime();
   const TrainerSigns signs = process_->board().Signs();
-  if (paused_at_ && !signs.held && !stopped_ && clock_.Now() - *paused_at_ >= kHoldBound) {
-    process_->Stop(true);
-    stopped_ = ignored_hold_ = true;
-  }
+  WatchHold(signs.held);
   silent_ += std::min<std::chrono::nanoseconds>(running - watched_, kMostBetweenLooks);
   watched_ = running;
   // That it waits is its own word, and believed only where it may wait for long.
-  const bool waits = paused_at_ && (signs.held || stopped_);
+  const bool waits = hold_.on() && (signs.held || stopped_);
   if (signs.ops != ops_ || waits) silent_ = std::chrono::nanoseconds(0);
   ops_ = signs.ops;
   if (lease_ && lease_->lost() && !process_->Poll() && !std::exchange(told_unruled_, true)) {

@@ -138,9 +138,13 @@ void Supervisor::TellOfDisobedience(Active& active) {
              Format(R"({{"found":{{"version":{},"orders":{}}},"given":{{"version":{},"orders":{}}}}})",
                     board->found.version, board->found.orders, board->given.version, board->given.orders));
   }
-  if (active.trainer->TakeIgnoredHold()) {
-    LogWarning("a trainer did not wait when it was told to and is stopped", {{"job", std::to_string(id)}});
-    AddEvent(id, "hold_ignored", Format(R"({{"after_seconds":{}}})", ContainedTrainer::kHoldBound.count()));
+  if (const auto verdict = active.trainer->TakeIgnoredHold(); verdict != HoldWatch::Verdict::kNone) {
+    const bool killed = verdict == HoldWatch::Verdict::kKill;
+    LogWarning(killed ? "a trainer did not wait when it was told to, for the second time, and is killed"
+                      : "a trainer did not wait when it was told to and is stopped",
+               {{"job", std::to_string(id)}});
+    AddEvent(id, "hold_ignored",
+             Format(R"({{"after_seconds":{},"killed":{}}})", HoldWatch::kBound.count(), killed ? "true" : "false"));
   }
 }
 

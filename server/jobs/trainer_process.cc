@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 #include <utility>
 
@@ -244,6 +245,13 @@ std::uint64_t TrainerProcess::ResidentBytes() const {
   std::uint64_t resident = 0;
   in >> total >> resident;
   return resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+std::chrono::nanoseconds TrainerProcess::CpuTime() const {
+  clockid_t clock{};
+  timespec used{};
+  if (::clock_getcpuclockid(pid_, &clock) != 0 || ::clock_gettime(clock, &used) != 0) return {};
+  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
 }
 
 std::string LogTail(const std::filesystem::path& folder, std::size_t most_bytes) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -70,6 +71,8 @@ class TrainerProcess {
   [[nodiscard]] std::optional<TrainerExit> Poll();
   // Bytes that it holds in memory, with what is mapped from files; 0 when that cannot be told.
   [[nodiscard]] std::uint64_t ResidentBytes() const;
+  // CPU time that it has used, with all of its threads; 0 when that cannot be told.
+  [[nodiscard]] std::chrono::nanoseconds CpuTime() const;
 
  private:
   TrainerProcess(int pid, int pidfd, int events, bool yields, std::unique_ptr<TrainerBoard> board)

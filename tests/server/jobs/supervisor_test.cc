@@ -282,11 +282,17 @@ TEST_F(SupervisorTest, AJobThatCannotBeAdmittedNowIsBegunLater) {
   EXPECT_EQ(Job(id).attempts, 1);
 }
 
-TEST_F(SupervisorTest, ATrainerThatDoesNotWaitWhenItIsToldToIsStopped) {
-  TrainerIs(std::string(kPlan) + "echo $$ > pid; while :; do sleep 0.01; done");
-  const JobId id = Submit();
-  TurnUntil(id, JobState::kRunning);
-  const auto stopped = [&] {
+class DisobedienceTest : public SupervisorTest {
+ protected:
+  // A job whose trainer runs, and has written its process id down.
+  JobId Begin(const std::string& script) {
+    TrainerIs("echo $$ > pid\n" + script);
+    const JobId id = Submit();
+    TurnUntil(id, JobState::kRunning);
+    return id;
+  }
+  // Whether its trainer is stopped by signal.
+  bool Stopped(JobId id) {
     pid_t pid = 0;
     std::ifstream(JobFolder::Of(options_.state, id).path / "pid") >> pid;
     std::ifstream in("/proc/" + std::to_string(pid) + "/stat");
@@ -294,26 +300,58 @@ TEST_F(SupervisorTest, ATrainerThatDoesNotWaitWhenItIsToldToIsStopped) {
     std::getline(in, text);
     const auto name = text.rfind(')');
     return name != std::string::npos && text.size() > name + 2 && text[name + 2] == 'T';
-  };
+  }
+};
+
+TEST_F(DisobedienceTest, ATrainerThatDoesNotWaitWhenItIsToldToIsStopped) {
+  const JobId id = Begin(std::string(kPlan) + "while :; do sleep 0.01; done");
   ASSERT_TRUE(supervisor_->Pause(id));
-  clock_.Advance(ContainedTrainer::kHoldBound - 1ms);
+  clock_.Advance(HoldWatch::kBound - 1ms);
   supervisor_->Turn();
-  EXPECT_FALSE(stopped());
+  EXPECT_FALSE(Stopped(id));
   clock_.Advance(1ms);
-  TurnUntil(stopped);
+  TurnUntil([&] { return Stopped(id); });
   clock_.Advance(2 * options_.hang_limit);
   supervisor_->Turn();
   EXPECT_EQ(Job(id).state, JobState::kPaused) << "it does not hang, it is stopped";
-  const auto events = store_->EventsAfter(id, 0, 100).value();
-  EXPECT_EQ(std::ranges::count(events, "hold_ignored", &JobEvent::kind), 1);
+  EXPECT_THAT(Events(id, "hold_ignored"), testing::ElementsAre(R"({"after_seconds":30,"killed":false})"));
   ASSERT_TRUE(supervisor_->Resume(id));
-  TurnUntil([&] { return !stopped(); });
+  TurnUntil([&] { return !Stopped(id); });
 }
 
-TEST_F(SupervisorTest, ATrainerThatSaysThatItWaitsHangsAllTheSame) {
-  TrainerIs(SayHeld() + kPlan + "exec sleep 1000");
-  const JobId id = Submit();
-  TurnUntil(id, JobState::kRunning);
+TEST_F(DisobedienceTest, ATrainerThatDoesNotWaitTheSecondTimeIsKilledAndFollowedByAnother) {
+  const JobId id = Begin(std::string(kPlan) + "while :; do sleep 0.01; done");
+  ASSERT_TRUE(supervisor_->Pause(id));
+  clock_.Advance(HoldWatch::kBound);
+  TurnUntil([&] { return Stopped(id); });
+  ASSERT_TRUE(supervisor_->Resume(id));
+  ASSERT_TRUE(supervisor_->Pause(id));
+  clock_.Advance(HoldWatch::kBound - 1ms);
+  supervisor_->Turn();
+  EXPECT_EQ(Events(id, "hold_ignored").size(), 1U) << "it has as much time as before";
+  clock_.Advance(1ms);
+  TurnUntil([&] { return supervisor_->drained(); });
+  EXPECT_THAT(Events(id, "hold_ignored"),
+              testing::ElementsAre(R"({"after_seconds":30,"killed":false})", R"({"after_seconds":30,"killed":true})"));
+  ASSERT_EQ(Events(id, "trainer_lost").size(), 1U);
+  EXPECT_THAT(Events(id, "trainer_lost")[0], HasSubstr("did not wait when it was told to, for the second time"));
+  EXPECT_EQ(Job(id).state, JobState::kPaused) << "as it was told";
+  ASSERT_TRUE(supervisor_->Resume(id));
+  TurnUntil([&] { return Job(id).state == JobState::kRunning && Job(id).attempts == 2; });
+}
+
+TEST_F(DisobedienceTest, ATrainerThatSaysThatItWaitsAndComputesIsStopped) {
+  const JobId id = Begin(SayHeld() + kPlan + "while :; do :; done");
+  ASSERT_TRUE(supervisor_->Pause(id));
+  clock_.Advance(HoldWatch::kBound);
+  supervisor_->Turn();
+  EXPECT_FALSE(Stopped(id)) << "it may be about to end what it does";
+  TurnUntil([&] { return Stopped(id); });
+  EXPECT_EQ(Events(id, "hold_ignored").size(), 1U);
+}
+
+TEST_F(DisobedienceTest, ATrainerThatSaysThatItWaitsHangsAllTheSame) {
+  const JobId id = Begin(SayHeld() + kPlan + "exec sleep 1000");
   TurnFor(299s);
   EXPECT_EQ(Job(id).state, JobState::kRunning);
   TurnFor(1s);
@@ -321,10 +359,8 @@ TEST_F(SupervisorTest, ATrainerThatSaysThatItWaitsHangsAllTheSame) {
   EXPECT_THAT(Job(id).reason, HasSubstr("did nothing for 300 s"));
 }
 
-TEST_F(SupervisorTest, ATrainerThatStaysBehindWhenItsJobIsResumedHangs) {
-  TrainerIs(SayHeld() + kPlan + "exec sleep 1000");
-  const JobId id = Submit();
-  TurnUntil(id, JobState::kRunning);
+TEST_F(DisobedienceTest, ATrainerThatStaysBehindWhenItsJobIsResumedHangs) {
+  const JobId id = Begin(SayHeld() + kPlan + "exec sleep 1000");
   ASSERT_TRUE(supervisor_->Pause(id));
   TurnFor(2 * 300s);
   EXPECT_EQ(Job(id).state, JobState::kPaused);
@@ -337,7 +373,7 @@ TEST_F(SupervisorTest, ATrainerThatStaysBehindWhenItsJobIsResumedHangs) {
   EXPECT_THAT(Job(id).reason, HasSubstr("did nothing for 300 s"));
 }
 
-TEST_F(SupervisorTest, OrdersThatATrainerOverwritesAreGivenAnewAndToldOnce) {
+TEST_F(DisobedienceTest, OrdersThatATrainerOverwritesAreGivenAnewAndToldOnce) {
   const std::size_t orders = offsetof(TrainerBoard::Page, orders);
   const std::string until_restored =
       Format("while [[ $(od -An -tu4 -j{} -N4 /proc/self/fd/4) -eq 2 ]]; do sleep 0.01; done\n", orders);
