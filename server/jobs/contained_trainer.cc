@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <mutex>
 #include <utility>
 
 #include <sys/stat.h>
@@ -34,6 +35,23 @@ std::unique_ptr<MemoryGroup> GroupFor(const std::string& name, const JobOptions&
   return nullptr;
 }
 
+// What the kernel does not allow for one trainer it allows for none: the log is told once.
+void TellOfFallbacks(const TrainerProcess& process, const JobOptions& options) {
+  static std::once_flag not_idle;
+  static std::once_flag not_pinned;
+  if (options.rank == TrainerClass::kIdle && !process.yields()) {
+    std::call_once(not_idle, [] {
+      LogWarning("trainers cannot be put into the kernel's idle class: they stand still while requests are under way");
+    });
+  }
+  if (!process.unpinned().empty()) {
+    std::call_once(not_pinned, [&] {
+      LogWarning("trainers cannot be kept to the cores for training: they run on those for requests",
+                 {{"reason", process.unpinned()}});
+    });
+  }
+}
+
 }  // namespace
 
 Result<std::unique_ptr<ContainedTrainer>> ContainedTrainer::Start(TrainerRun run, const std::string& name,
@@ -53,10 +71,7 @@ Result<std::unique_ptr<ContainedTrainer>> ContainedTrainer::Start(TrainerRun run
                                                      .rank = options.rank,
                                                      .thrifty = options.thrifty,
                                                      .cores = options.cores}));
-  if (options.rank == TrainerClass::kIdle && !process->yields()) {
-    LogWarning("a trainer cannot be put into the kernel's idle class: it stands still while requests are under way",
-               {{"trainer", name}});
-  }
+  TellOfFallbacks(*process, options);
   std::unique_ptr<TrainerLease> lease;
   if (options.arbiter != nullptr && process->pidfd() >= 0) {
     lease = options.arbiter->Admit({.pidfd = process->pidfd(),

@@ -21,6 +21,7 @@
 
 #include "api/base/errno_text.h"
 #include "api/base/format.h"
+#include "profiler/machine.h"
 #include "server/trainer/run_file.h"
 
 namespace tandem::jobs {
@@ -54,14 +55,6 @@ std::vector<std::string> CleanEnvironment(bool thrifty) {
     if (const char* const value = std::getenv(name)) variables.push_back(Format("{}={}", name, value));
   }
   return variables;
-}
-
-std::optional<cpu_set_t> CoreSet(const std::vector<int>& cores) {
-  if (cores.empty()) return std::nullopt;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  for (const int core : cores) CPU_SET(core, &set);
-  return set;
 }
 
 void WriteFile(const char* path, const char* text) {
@@ -150,7 +143,7 @@ Result<std::unique_ptr<TrainerProcess>> TrainerProcess::Start(const TrainerLaunc
               .memory_group = launch.memory_group,
               .memory = launch.memory ? static_cast<rlim_t>(*launch.memory) : RLIM_INFINITY,
               .rank = launch.rank,
-              .cores = CoreSet(launch.cores),
+              .cores = launch.cores.empty() ? std::nullopt : std::optional(CoreSet(launch.cores)),
               .parent = ::getpid()};
   child.arguments = {child.program.data(), child.run_file.data(), nullptr};
   for (std::string& variable : child.environment) child.variables.push_back(variable.data());
@@ -166,11 +159,14 @@ Result<std::unique_ptr<TrainerProcess>> TrainerProcess::Start(const TrainerLaunc
     errno = error;
     return failed("fork");
   }
-  // It does so itself, too, before it has a second thread; but only this tells.
+  // It does both itself, too, before it has a second thread; but only this tells.
+  const bool pinned = !child.cores || ::sched_setaffinity(pid, sizeof *child.cores, &*child.cores) == 0;
+  std::string unpinned = pinned ? "" : ErrnoText();
   const sched_param idle{};
   const bool yields = launch.rank == TrainerClass::kIdle && ::sched_setscheduler(pid, SCHED_IDLE, &idle) == 0;
   const auto pidfd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
-  return std::unique_ptr<TrainerProcess>(new TrainerProcess(pid, pidfd, pipe[0], yields, std::move(board)));
+  return std::unique_ptr<TrainerProcess>(
+      new TrainerProcess(pid, pidfd, pipe[0], yields, std::move(unpinned), std::move(board)));
 }
 
 TrainerProcess::~TrainerProcess() {
