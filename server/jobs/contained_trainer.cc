@@ -14,8 +14,8 @@
 namespace tandem::jobs {
 namespace {
 
-// Of the time between two looks no more counts as silence: when the server stood still for longer, so did the trainer
-// (a container that was paused, a machine that was), or had nobody to give a sign to.
+// Of the time between two looks no more counts as silence, or as disobedience: when the server stood still for longer,
+// so did the trainer (a container that was paused, a machine that was), or had nobody to give a sign to.
 constexpr std::chrono::seconds kMostBetweenLooks{1};
 
 // The same for every server of a state folder, and another for those of others.
@@ -92,7 +92,7 @@ void ContainedTrainer::Unstop() {
 
 void ContainedTrainer::Pause(bool pause) {
   if (pause) {
-    hold_.Begin(clock_.Now());
+    hold_.Begin();
   } else {
     Unstop();
     hold_.End();
@@ -157,10 +157,9 @@ void ContainedTrainer::RestoreOrders() {
               {"given", std::to_string(overwritten->given.orders)}});
 }
 
-void ContainedTrainer::WatchHold(bool held) {
-  const MonotonicTime now = clock_.Now();
-  if (!hold_.due(now)) return;
-  ignored_hold_ = hold_.Judge({.now = now, .held = held, .used = process_->CpuTime()});
+void ContainedTrainer::WatchHold(std::chrono::nanoseconds passed, bool held) {
+  if (!hold_.on()) return;
+  ignored_hold_ = hold_.Judge({.passed = passed, .held = held, .used = process_->CpuTime()});
   if (ignored_hold_ == HoldWatch::Verdict::kStop) {
     process_->Stop(true);
     stopped_ = true;
@@ -173,9 +172,9 @@ void ContainedTrainer::Watch() {
   RestoreOrders();
   const std::chrono::nanoseconds running = RunningTime();
   const TrainerSigns signs = process_->board().Signs();
-  WatchHold(signs.held);
-  silent_ += std::min<std::chrono::nanoseconds>(running - watched_, kMostBetweenLooks);
-  watched_ = running;
+  const auto passed = std::min<std::chrono::nanoseconds>(running - std::exchange(watched_, running), kMostBetweenLooks);
+  WatchHold(passed, signs.held);
+  silent_ += passed;
   // That it waits is its own word, and believed only where it may wait for long.
   const bool waits = hold_.on() && (signs.held || stopped_);
   if (signs.ops != ops_ || waits) silent_ = std::chrono::nanoseconds(0);

@@ -81,7 +81,7 @@ class ContainedTrainer {
   // Lets it on if it was stopped for not waiting.
   void Unstop();
   void RestoreOrders();
-  void WatchHold(bool held);
+  void WatchHold(std::chrono::nanoseconds passed, bool held);
   // Since it was started, without the time that the arbiter has stopped it.
   [[nodiscard]] std::chrono::nanoseconds RunningTime() const;
 

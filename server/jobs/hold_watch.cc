@@ -3,15 +3,19 @@
 namespace tandem::jobs {
 
 void HoldWatch::End() {
-  told_.reset();
+  on_ = found_ = false;
+  passed_ = std::chrono::nanoseconds(0);
   mark_.reset();
-  found_ = false;
 }
 
 HoldWatch::Verdict HoldWatch::Judge(const Look& look) {
-  if (!due(look.now)) return Verdict::kNone;
-  if (!mark_ || look.now - mark_->now >= kBound) mark_ = look;
-  if (look.held && look.used - mark_->used <= kMostUse) return Verdict::kNone;
+  if (!on_ || found_) return Verdict::kNone;
+  passed_ += look.passed;
+  if (passed_ >= kBound) {
+    passed_ = std::chrono::nanoseconds(0);
+    mark_ = look.used;
+  }
+  if (!mark_ || (look.held && look.used - *mark_ <= kMostUse)) return Verdict::kNone;
   found_ = true;
   return ++ignored_ == 1 ? Verdict::kStop : Verdict::kKill;
 }

@@ -306,14 +306,15 @@ class DisobedienceTest : public SupervisorTest {
 TEST_F(DisobedienceTest, ATrainerThatDoesNotWaitWhenItIsToldToIsStopped) {
   const JobId id = Begin(std::string(kPlan) + "while :; do sleep 0.01; done");
   ASSERT_TRUE(supervisor_->Pause(id));
-  clock_.Advance(HoldWatch::kBound - 1ms);
+  clock_.Advance(24h);
   supervisor_->Turn();
-  EXPECT_FALSE(Stopped(id));
-  clock_.Advance(1ms);
+  TurnFor(HoldWatch::kBound - 2s);
+  EXPECT_FALSE(Stopped(id)) << "while the machine stood still it could not obey";
+  TurnFor(2s);
   TurnUntil([&] { return Stopped(id); });
-  clock_.Advance(2 * options_.hang_limit);
-  supervisor_->Turn();
+  TurnFor(2 * 300s);
   EXPECT_EQ(Job(id).state, JobState::kPaused) << "it does not hang, it is stopped";
+  EXPECT_FALSE(supervisor_->drained());
   EXPECT_THAT(Events(id, "hold_ignored"), testing::ElementsAre(R"({"after_seconds":30,"killed":false})"));
   ASSERT_TRUE(supervisor_->Resume(id));
   TurnUntil([&] { return !Stopped(id); });
@@ -322,14 +323,13 @@ TEST_F(DisobedienceTest, ATrainerThatDoesNotWaitWhenItIsToldToIsStopped) {
 TEST_F(DisobedienceTest, ATrainerThatDoesNotWaitTheSecondTimeIsKilledAndFollowedByAnother) {
   const JobId id = Begin(std::string(kPlan) + "while :; do sleep 0.01; done");
   ASSERT_TRUE(supervisor_->Pause(id));
-  clock_.Advance(HoldWatch::kBound);
+  TurnFor(HoldWatch::kBound);
   TurnUntil([&] { return Stopped(id); });
   ASSERT_TRUE(supervisor_->Resume(id));
   ASSERT_TRUE(supervisor_->Pause(id));
-  clock_.Advance(HoldWatch::kBound - 1ms);
-  supervisor_->Turn();
+  TurnFor(HoldWatch::kBound - 1s);
   EXPECT_EQ(Events(id, "hold_ignored").size(), 1U) << "it has as much time as before";
-  clock_.Advance(1ms);
+  TurnFor(1s);
   TurnUntil([&] { return supervisor_->drained(); });
   EXPECT_THAT(Events(id, "hold_ignored"),
               testing::ElementsAre(R"({"after_seconds":30,"killed":false})", R"({"after_seconds":30,"killed":true})"));
@@ -343,8 +343,7 @@ TEST_F(DisobedienceTest, ATrainerThatDoesNotWaitTheSecondTimeIsKilledAndFollowed
 TEST_F(DisobedienceTest, ATrainerThatSaysThatItWaitsAndComputesIsStopped) {
   const JobId id = Begin(SayHeld() + kPlan + "while :; do :; done");
   ASSERT_TRUE(supervisor_->Pause(id));
-  clock_.Advance(HoldWatch::kBound);
-  supervisor_->Turn();
+  TurnFor(HoldWatch::kBound);
   EXPECT_FALSE(Stopped(id)) << "it may be about to end what it does";
   TurnUntil([&] { return Stopped(id); });
   EXPECT_EQ(Events(id, "hold_ignored").size(), 1U);
