@@ -144,6 +144,7 @@ class StoodStill(ColocationTest):
         self.wait_step(job_id, self.show(job_id)["progress"]["step"] + 10)
         self.assertEqual(self.server.trainers(), [trainer])
         self.assertEqual(self.show(job_id)["attempts"], 1)
+        self.assertRegex(self.server.log(), r"this server or its disk stood still seconds=[0-9.]+")
         met = self.server.metric('tandem_slo_met_total{model="digits"}')
         self.server.call("POST", "/v2/models/digits/infer", {
             "inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 64], "data": [0.5] * 64}],
