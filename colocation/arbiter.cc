@@ -307,6 +307,12 @@ void TrainerLease::SetGated(const std::set<std::size_t>& ops) {
   arbiter_.news_.Notify();
 }
 
+std::optional<OverwrittenBoard> TrainerLease::RestoreOrders() {
+  const MutexLock lock(arbiter_.mu_);
+  TrainerBoard* const board = arbiter_.trainers_.at(id_).who.board;
+  return board == nullptr ? std::nullopt : board->Restore();
+}
+
 bool TrainerLease::held() const {
   const MutexLock lock(arbiter_.mu_);
   return arbiter_.trainers_.at(id_).held.has_value();

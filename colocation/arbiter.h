@@ -203,6 +203,8 @@ class TrainerLease {
   void SetExempt();
   // Which of its operators wait while heavy ones are held.
   void SetGated(const std::set<std::size_t>& ops);
+  // As the board has it.
+  std::optional<OverwrittenBoard> RestoreOrders();
   [[nodiscard]] bool held() const;
   // It cannot be stopped: its process has gone, or may not be signalled.
   [[nodiscard]] bool lost() const;

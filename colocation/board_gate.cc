@@ -18,6 +18,9 @@ namespace {
 
 using std::chrono::nanoseconds;
 
+// So often who is held looks again by itself: the word may have been overwritten, and then nobody wakes it.
+constexpr std::chrono::seconds kBetweenLooks{1};
+
 std::size_t PlaceOf(std::size_t op) {
   return std::min(op, TrainerBoard::kOps - 1);
 }
@@ -106,9 +109,10 @@ void BoardGate::Heed(std::uint32_t orders, std::optional<std::size_t> before, Mo
     if (permit == Permit::kLightOnly && patience <= nanoseconds(0)) break;
     page_.held.store(1, std::memory_order_relaxed);
     waited = true;
+    const timespec gated{.tv_sec = 0, .tv_nsec = std::clamp<long>(patience.count(), 1, 999'999'999)};
+    const timespec held{.tv_sec = kBetweenLooks.count(), .tv_nsec = 0};
     // The word is shared between processes, so the private form of the call does not do.
-    const timespec most{.tv_sec = 0, .tv_nsec = std::clamp<long>(patience.count(), 1, 999'999'999)};
-    ::syscall(SYS_futex, &page_.orders, FUTEX_WAIT, orders, permit == Permit::kLightOnly ? &most : nullptr, nullptr, 0);
+    ::syscall(SYS_futex, &page_.orders, FUTEX_WAIT, orders, permit == Permit::kLightOnly ? &gated : &held, nullptr, 0);
     orders = page_.orders.load(std::memory_order_acquire);
     const MonotonicTime later = clock_.Now();
     if (permit == Permit::kLightOnly) Add(page_.waited, static_cast<std::uint64_t>(nanoseconds(later - now).count()));

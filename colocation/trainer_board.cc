@@ -105,6 +105,10 @@ TrainerBoard::~TrainerBoard() {
 void TrainerBoard::Order(Permit permit, int threads) {
   given_ = board::NextOrders(given_, permit, threads);
   page_->orders.store(given_);  // In one order with what RunningGated() reads.
+  Wake();
+}
+
+void TrainerBoard::Wake() {
   // The word is shared between processes, so the private form of the call does not do.
   ::syscall(SYS_futex, &page_->orders, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
@@ -130,6 +134,17 @@ void TrainerBoard::SetGated(const std::set<std::size_t>& ops) {
   }
   // Who waits looks again.
   Order(board::PermitOf(given_), board::ThreadsOf(given_));
+}
+
+std::optional<OverwrittenBoard> TrainerBoard::Restore() {
+  const OverwrittenBoard::Words given{.version = board::kVersion, .orders = given_};
+  const OverwrittenBoard::Words found{.version = page_->version.load(std::memory_order_relaxed),
+                                      .orders = page_->orders.load(std::memory_order_relaxed)};
+  if (found == given) return std::nullopt;
+  page_->version.store(given.version, std::memory_order_relaxed);
+  page_->orders.store(given.orders);
+  Wake();
+  return OverwrittenBoard{.found = found, .given = given};
 }
 
 TrainerSigns TrainerBoard::Signs() const {

@@ -33,6 +33,18 @@ struct TrainerSigns {
   std::chrono::nanoseconds gated{0};  // So long its operators have waited under kLightOnly.
 };
 
+// Words on the pages that only the server writes, and what was found there instead.
+struct OverwrittenBoard {
+  struct Words {
+    std::uint32_t version = 0;
+    std::uint32_t orders = 0;
+
+    friend bool operator==(const Words&, const Words&) = default;
+  };
+  Words found;
+  Words given;
+};
+
 // An operator that runs: its place, and which it is of all that have run.
 struct RunningOp {
   std::size_t place = 0;
@@ -93,6 +105,8 @@ class TrainerBoard {
   void SetThreads(int threads);
   // The operators that wait under kLightOnly; none at first. One that waits and is not among them any more goes on.
   void SetGated(const std::set<std::size_t>& ops);
+  // Gives the last orders anew if others lie there: who obeys those would never hear of ours.
+  std::optional<OverwrittenBoard> Restore();
   [[nodiscard]] TrainerSigns Signs() const;
   // The operator that runs, if it is one of those that wait under kLightOnly. One that begins at the same time as such an
   // order is given either sees the order or is seen here.
@@ -107,6 +121,8 @@ class TrainerBoard {
   friend class BoardGate;
   TrainerBoard(int fd, Page* page) : fd_(fd), page_(page) {}
   void Order(Permit permit, int threads);
+  // Has whoever waits for orders look again.
+  void Wake();
 
   const int fd_;
   Page* const page_;

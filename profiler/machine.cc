@@ -4,8 +4,6 @@
 #include <cmath>
 #include <fstream>
 
-#include <sched.h>
-
 #include "profiler/control_groups.h"
 #include "profiler/cpu_limits.h"
 
@@ -58,6 +56,13 @@ std::vector<int> AllowedCoreNumbers() {
 
 int AllowedCores() {
   return std::max(static_cast<int>(AllowedCoreNumbers().size()), 1);
+}
+
+cpu_set_t CoreSet(std::span<const int> cores) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int core : cores) CPU_SET(core, &set);
+  return set;
 }
 
 int UsableCores() {

@@ -3,8 +3,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
+
+#include <sched.h>
 
 namespace tandem {
 
@@ -24,6 +27,8 @@ struct CpuQuota {
 [[nodiscard]] std::vector<int> AllowedCoreNumbers();
 // How many there are. At least 1.
 [[nodiscard]] int AllowedCores();
+// Cores as the kernel takes them. The numbers are as AllowedCoreNumbers() has them.
+[[nodiscard]] cpu_set_t CoreSet(std::span<const int> cores);
 
 // How many threads can run at once: the cores that this process may use, bounded by its CPU quota. At least 1.
 [[nodiscard]] int UsableCores();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <mutex>
 #include <utility>
 
 #include <sys/stat.h>
@@ -13,8 +14,8 @@
 namespace tandem::jobs {
 namespace {
 
-// Of the time between two looks no more counts as silence: when the server stood still for longer, so did the trainer
-// (a container that was paused, a machine that was), or had nobody to give a sign to.
+// Of the time between two looks no more counts as silence, or as disobedience: when the server stood still for longer,
+// so did the trainer (a container that was paused, a machine that was), or had nobody to give a sign to.
 constexpr std::chrono::seconds kMostBetweenLooks{1};
 
 // The same for every server of a state folder, and another for those of others.
@@ -32,6 +33,23 @@ std::unique_ptr<MemoryGroup> GroupFor(const std::string& name, const JobOptions&
   if (group) return *std::move(group);
   LogWarning("a trainer is started without a control group", {{"trainer", name}, {"reason", group.error().message}});
   return nullptr;
+}
+
+// What the kernel does not allow for one trainer it allows for none: the log is told once.
+void TellOfFallbacks(const TrainerProcess& process, const JobOptions& options) {
+  static std::once_flag not_idle;
+  static std::once_flag not_pinned;
+  if (options.rank == TrainerClass::kIdle && !process.yields()) {
+    std::call_once(not_idle, [] {
+      LogWarning("trainers cannot be put into the kernel's idle class: they stand still while requests are under way");
+    });
+  }
+  if (!process.unpinned().empty()) {
+    std::call_once(not_pinned, [&] {
+      LogWarning("trainers cannot be kept to the cores for training: they run on those for requests",
+                 {{"reason", process.unpinned()}});
+    });
+  }
 }
 
 }  // namespace
@@ -53,10 +71,7 @@ Result<std::unique_ptr<ContainedTrainer>> ContainedTrainer::Start(TrainerRun run
                                                      .rank = options.rank,
                                                      .thrifty = options.thrifty,
                                                      .cores = options.cores}));
-  if (options.rank == TrainerClass::kIdle && !process->yields()) {
-    LogWarning("a trainer cannot be put into the kernel's idle class: it stands still while requests are under way",
-               {{"trainer", name}});
-  }
+  TellOfFallbacks(*process, options);
   std::unique_ptr<TrainerLease> lease;
   if (options.arbiter != nullptr && process->pidfd() >= 0) {
     lease = options.arbiter->Admit({.pidfd = process->pidfd(),
@@ -76,8 +91,12 @@ void ContainedTrainer::Unstop() {
 }
 
 void ContainedTrainer::Pause(bool pause) {
-  if (!pause) Unstop();
-  paused_at_ = pause ? std::optional(clock_.Now()) : std::nullopt;
+  if (pause) {
+    hold_.Begin();
+  } else {
+    Unstop();
+    hold_.End();
+  }
   if (lease_) {
     lease_->SetPaused(pause);
   } else {
@@ -87,7 +106,7 @@ void ContainedTrainer::Pause(bool pause) {
 
 void ContainedTrainer::Interrupt() {
   Unstop();
-  paused_at_.reset();
+  hold_.End();
   if (lease_) {
     lease_->SetExempt();
   } else {
@@ -128,16 +147,37 @@ std::chrono::nanoseconds ContainedTrainer::RunningTime() const {
   return time;
 }
 
+void ContainedTrainer::RestoreOrders() {
+  const auto overwritten = lease_ ? lease_->RestoreOrders() : process_->board().Restore();
+  if (!overwritten || std::exchange(told_overwritten_, true)) return;
+  overwritten_ = overwritten;
+  LogWarning("a trainer has overwritten its orders: they are given anew, now and whenever it does so again",
+             {{"pid", std::to_string(process_->pid())},
+              {"found", std::to_string(overwritten->found.orders)},
+              {"given", std::to_string(overwritten->given.orders)}});
+}
+
+void ContainedTrainer::WatchHold(std::chrono::nanoseconds passed, bool held) {
+  if (!hold_.on()) return;
+  ignored_hold_ = hold_.Judge({.passed = passed, .held = held, .used = process_->CpuTime()});
+  if (ignored_hold_ == HoldWatch::Verdict::kStop) {
+    process_->Stop(true);
+    stopped_ = true;
+  } else if (ignored_hold_ == HoldWatch::Verdict::kKill) {
+    Kill("its trainer did not wait when it was told to, for the second time, and was killed");
+  }
+}
+
 void ContainedTrainer::Watch() {
+  RestoreOrders();
   const std::chrono::nanoseconds running = RunningTime();
   const TrainerSigns signs = process_->board().Signs();
-  if (paused_at_ && !signs.held && !stopped_ && clock_.Now() - *paused_at_ >= kHoldBound) {
-    process_->Stop(true);
-    stopped_ = ignored_hold_ = true;
-  }
-  silent_ += std::min<std::chrono::nanoseconds>(running - watched_, kMostBetweenLooks);
-  watched_ = running;
-  if (signs.ops != ops_ || signs.held || stopped_) silent_ = std::chrono::nanoseconds(0);
+  const auto passed = std::min<std::chrono::nanoseconds>(running - std::exchange(watched_, running), kMostBetweenLooks);
+  WatchHold(passed, signs.held);
+  silent_ += passed;
+  // That it waits is its own word, and believed only where it may wait for long.
+  const bool waits = hold_.on() && (signs.held || stopped_);
+  if (signs.ops != ops_ || waits) silent_ = std::chrono::nanoseconds(0);
   ops_ = signs.ops;
   if (lease_ && lease_->lost() && !process_->Poll() && !std::exchange(told_unruled_, true)) {
     LogWarning("a trainer cannot be stopped for requests: it may not be signalled",

@@ -12,6 +12,7 @@
 #include "api/base/clock.h"
 #include "api/base/result.h"
 #include "colocation/arbiter.h"
+#include "server/jobs/hold_watch.h"
 #include "server/jobs/job_options.h"
 #include "server/jobs/memory_group.h"
 #include "server/jobs/trainer_process.h"
@@ -33,9 +34,6 @@ class ContainedTrainer {
   [[nodiscard]] TrainerProcess& process() { return *process_; }
   [[nodiscard]] const TrainerProcess& process() const { return *process_; }
 
-  // So long after it was told to wait it must, or it is stopped by signal.
-  static constexpr std::chrono::seconds kHoldBound{30};
-
   // Has it wait at its next operator, or go on.
   void Pause(bool pause);
   // Asks it to write a checkpoint and end. It is let on, so that it can.
@@ -50,10 +48,13 @@ class ContainedTrainer {
   [[nodiscard]] std::map<HoldReason, std::chrono::nanoseconds> StoppedTimes() const;
   [[nodiscard]] std::map<HoldReason, std::chrono::nanoseconds> HeldTimes() const;
 
-  // Kills it if it hangs or holds too much; to be called every now and then. One that is told to wait does not hang.
+  // Kills it if it hangs or holds too much, and stops or kills it if it does not wait when it was told to; to be called
+  // every now and then. One that waits because it was told to does not hang.
   void Watch();
-  // Whether Watch() has just stopped it because it did not wait when it was told to; once.
-  [[nodiscard]] bool TakeIgnoredHold() { return std::exchange(ignored_hold_, false); }
+  // What Watch() has just done because it did not wait; once.
+  [[nodiscard]] HoldWatch::Verdict TakeIgnoredHold() { return std::exchange(ignored_hold_, HoldWatch::Verdict::kNone); }
+  // What it wrote over its orders; they have been given anew. Told once: it may do so all the time.
+  [[nodiscard]] std::optional<OverwrittenBoard> TakeOverwritten() { return std::exchange(overwritten_, std::nullopt); }
   // Its silence counts from now on.
   void CountFromNow() {
     watched_ = RunningTime();
@@ -79,6 +80,8 @@ class ContainedTrainer {
   void Kill(std::string cause);
   // Lets it on if it was stopped for not waiting.
   void Unstop();
+  void RestoreOrders();
+  void WatchHold(std::chrono::nanoseconds passed, bool held);
   // Since it was started, without the time that the arbiter has stopped it.
   [[nodiscard]] std::chrono::nanoseconds RunningTime() const;
 
@@ -96,9 +99,11 @@ class ContainedTrainer {
   std::chrono::nanoseconds watched_{0};  // Of its running time, at the last look.
   std::chrono::nanoseconds silent_{0};   // For so long it has given no sign.
   bool told_unruled_ = false;
-  std::optional<MonotonicTime> paused_at_;
+  bool told_overwritten_ = false;
+  std::optional<OverwrittenBoard> overwritten_;
+  HoldWatch hold_;
   bool stopped_ = false;  // By signal, because it did not wait.
-  bool ignored_hold_ = false;
+  HoldWatch::Verdict ignored_hold_ = HoldWatch::Verdict::kNone;
 };
 
 }  // namespace tandem::jobs

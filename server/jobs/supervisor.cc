@@ -116,7 +116,22 @@ std::optional<milliseconds> Supervisor::UntilDue() const {
   return std::max(milliseconds(1), std::chrono::ceil<milliseconds>(*next_attempt_ - clock_.Now()));
 }
 
+void Supervisor::WatchTime() {
+  const auto seconds = [](std::chrono::nanoseconds time) {
+    return Format("{:.1f}", std::chrono::duration<double>(time).count());
+  };
+  const auto found = turns_.Turn(clock_.Now(), clock_.WallNow(), !active_.empty());
+  if (found.stood_still) {
+    LogWarning("trainers were not looked after for a while: the machine, this server or its disk stood still",
+               {{"seconds", seconds(*found.stood_still)}});
+  }
+  if (found.stepped) {
+    LogWarning("the time of day was set, or the machine slept", {{"seconds", seconds(*found.stepped)}});
+  }
+}
+
 void Supervisor::Turn() {
+  WatchTime();
   for (auto active = active_.begin(); active != active_.end();) {
     Active& one = active->second;
     // Before its last words are read: what it wrote before it ended is then there.
@@ -131,11 +146,7 @@ void Supervisor::Turn() {
       continue;
     }
     one.trainer->Watch();
-    if (one.trainer->TakeIgnoredHold()) {
-      LogWarning("a trainer did not wait when it was told to and is stopped", {{"job", std::to_string(active->first)}});
-      AddEvent(active->first, "hold_ignored",
-               Format(R"({{"after_seconds":{}}})", ContainedTrainer::kHoldBound.count()));
-    }
+    TellOfDisobedience(one);
     if (clock_.Now() - one.saved_at >= kBetweenSaves) Save(one);
     ++active;
   }

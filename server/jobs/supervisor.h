@@ -20,6 +20,7 @@
 #include "server/jobs/job_options.h"
 #include "server/jobs/job_store.h"
 #include "server/jobs/op_watch.h"
+#include "server/jobs/turn_watch.h"
 
 namespace tandem::jobs {
 
@@ -82,6 +83,8 @@ class Supervisor {
     AcknowledgementTimes counted_acknowledgements;
   };
 
+  // Says in the log what else explains what is seen of trainers and times.
+  void WatchTime();
   void StartDue();
   [[nodiscard]] Status StartJob(JobRecord record);  // It has been admitted.
   void TakeEvents(Active& active);
@@ -91,6 +94,8 @@ class Supervisor {
   void Take(Active& active, const CheckpointEvent& event);
   void Take(Active& active, const SkippedEvent& event);
   void Take(Active& active, const EndEvent& event);
+  // What its trainer did with its orders but obey them.
+  void TellOfDisobedience(Active& active);
   void Save(Active& active);
   void Hold(Active& active, std::optional<HoldReason> reason);
   // Adds the time since the last look to what it has waited, if it does.
@@ -125,6 +130,7 @@ class Supervisor {
   // Jobs thread only.
   std::map<JobId, Active> active_;
   AttemptWaits waits_;
+  TurnWatch turns_;
   MonotonicTime ops_looked_;
   std::optional<MonotonicTime> next_attempt_;  // Of the first that is not due yet.
   std::map<JobId, std::int64_t> failures_;     // Of trainers since the last checkpoint of their job.

@@ -131,6 +131,23 @@ void Supervisor::CountSteps(Active& active, std::int64_t step) {
   active.counted_step = step;
 }
 
+void Supervisor::TellOfDisobedience(Active& active) {
+  const JobId id = active.record.id;
+  if (const auto board = active.trainer->TakeOverwritten()) {
+    AddEvent(id, "board_overwritten",
+             Format(R"({{"found":{{"version":{},"orders":{}}},"given":{{"version":{},"orders":{}}}}})",
+                    board->found.version, board->found.orders, board->given.version, board->given.orders));
+  }
+  if (const auto verdict = active.trainer->TakeIgnoredHold(); verdict != HoldWatch::Verdict::kNone) {
+    const bool killed = verdict == HoldWatch::Verdict::kKill;
+    LogWarning(killed ? "a trainer did not wait when it was told to, for the second time, and is killed"
+                      : "a trainer did not wait when it was told to and is stopped",
+               {{"job", std::to_string(id)}});
+    AddEvent(id, "hold_ignored",
+             Format(R"({{"after_seconds":{},"killed":{}}})", HoldWatch::kBound.count(), killed ? "true" : "false"));
+  }
+}
+
 void Supervisor::Save(Active& active) {
   active.saved_at = clock_.Now();
   const JobId id = active.record.id;

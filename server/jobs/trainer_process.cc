@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 #include <utility>
 
@@ -20,6 +21,7 @@
 
 #include "api/base/errno_text.h"
 #include "api/base/format.h"
+#include "profiler/machine.h"
 #include "server/trainer/run_file.h"
 
 namespace tandem::jobs {
@@ -53,14 +55,6 @@ std::vector<std::string> CleanEnvironment(bool thrifty) {
     if (const char* const value = std::getenv(name)) variables.push_back(Format("{}={}", name, value));
   }
   return variables;
-}
-
-std::optional<cpu_set_t> CoreSet(const std::vector<int>& cores) {
-  if (cores.empty()) return std::nullopt;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  for (const int core : cores) CPU_SET(core, &set);
-  return set;
 }
 
 void WriteFile(const char* path, const char* text) {
@@ -149,7 +143,7 @@ Result<std::unique_ptr<TrainerProcess>> TrainerProcess::Start(const TrainerLaunc
               .memory_group = launch.memory_group,
               .memory = launch.memory ? static_cast<rlim_t>(*launch.memory) : RLIM_INFINITY,
               .rank = launch.rank,
-              .cores = CoreSet(launch.cores),
+              .cores = launch.cores.empty() ? std::nullopt : std::optional(CoreSet(launch.cores)),
               .parent = ::getpid()};
   child.arguments = {child.program.data(), child.run_file.data(), nullptr};
   for (std::string& variable : child.environment) child.variables.push_back(variable.data());
@@ -165,11 +159,14 @@ Result<std::unique_ptr<TrainerProcess>> TrainerProcess::Start(const TrainerLaunc
     errno = error;
     return failed("fork");
   }
-  // It does so itself, too, before it has a second thread; but only this tells.
+  // It does both itself, too, before it has a second thread; but only this tells.
+  const bool pinned = !child.cores || ::sched_setaffinity(pid, sizeof *child.cores, &*child.cores) == 0;
+  std::string unpinned = pinned ? "" : ErrnoText();
   const sched_param idle{};
   const bool yields = launch.rank == TrainerClass::kIdle && ::sched_setscheduler(pid, SCHED_IDLE, &idle) == 0;
   const auto pidfd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
-  return std::unique_ptr<TrainerProcess>(new TrainerProcess(pid, pidfd, pipe[0], yields, std::move(board)));
+  return std::unique_ptr<TrainerProcess>(
+      new TrainerProcess(pid, pidfd, pipe[0], yields, std::move(unpinned), std::move(board)));
 }
 
 TrainerProcess::~TrainerProcess() {
@@ -244,6 +241,13 @@ std::uint64_t TrainerProcess::ResidentBytes() const {
   std::uint64_t resident = 0;
   in >> total >> resident;
   return resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+std::chrono::nanoseconds TrainerProcess::CpuTime() const {
+  clockid_t clock{};
+  timespec used{};
+  if (::clock_getcpuclockid(pid_, &clock) != 0 || ::clock_gettime(clock, &used) != 0) return {};
+  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
 }
 
 std::string LogTail(const std::filesystem::path& folder, std::size_t most_bytes) {

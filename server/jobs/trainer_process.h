@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -52,6 +53,8 @@ class TrainerProcess {
   [[nodiscard]] TrainerBoard& board() { return *board_; }
   // Whether it is of the kernel's idle class, as far as that was asked for: not where it is forbidden.
   [[nodiscard]] bool yields() const { return yields_; }
+  // Why it cannot be kept to its cores, and runs on all that this process may; empty when it is.
+  [[nodiscard]] const std::string& unpinned() const { return unpinned_; }
   // Readable when events wait to be read, or nobody can write any more.
   [[nodiscard]] int events_fd() const { return events_; }
 
@@ -70,16 +73,24 @@ class TrainerProcess {
   [[nodiscard]] std::optional<TrainerExit> Poll();
   // Bytes that it holds in memory, with what is mapped from files; 0 when that cannot be told.
   [[nodiscard]] std::uint64_t ResidentBytes() const;
+  // CPU time that it has used, with all of its threads; 0 when that cannot be told.
+  [[nodiscard]] std::chrono::nanoseconds CpuTime() const;
 
  private:
-  TrainerProcess(int pid, int pidfd, int events, bool yields, std::unique_ptr<TrainerBoard> board)
-      : pid_(pid), pidfd_(pidfd), events_(events), yields_(yields), board_(std::move(board)) {}
+  TrainerProcess(int pid, int pidfd, int events, bool yields, std::string unpinned, std::unique_ptr<TrainerBoard> board)
+      : pid_(pid),
+        pidfd_(pidfd),
+        events_(events),
+        yields_(yields),
+        unpinned_(std::move(unpinned)),
+        board_(std::move(board)) {}
   void TakeLines(std::vector<TrainerEvent>& events);
 
   const int pid_;
   const int pidfd_;
   const int events_;
   const bool yields_;
+  const std::string unpinned_;
   const std::unique_ptr<TrainerBoard> board_;
   std::optional<TrainerExit> exit_;
   std::string unread_;     // The beginning of a line.

@@ -1,6 +1,7 @@
 #include "server/lifecycle/colocation_wiring.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include <sched.h>
@@ -15,10 +16,8 @@
 namespace tandem {
 namespace {
 
-Status KeepTo(const std::vector<int>& cores, std::size_t count) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  for (std::size_t i = 0; i < count; ++i) CPU_SET(cores[i], &set);
+Status KeepTo(std::span<const int> cores) {
+  const cpu_set_t set = CoreSet(cores);
   if (::sched_setaffinity(0, sizeof set, &set) == 0) return {};
   return Fail(ErrorCode::kUnavailable, "--colocation: the cores cannot be divided: {}", ErrnoText());
 }
@@ -58,8 +57,7 @@ Result<Colocation> SetUpColocation(const ServeOptions& options, const Clock& clo
   colocation.fixed_threads = TrainingThreads(options, policy, false);
   const std::vector<int> cores = AllowedCoreNumbers();
   if (const auto serving = policy.ServingCores(static_cast<int>(cores.size())); serving && options.allow_training) {
-    const auto count = static_cast<std::size_t>(*serving);
-    TANDEM_TRY(KeepTo(cores, count));
+    TANDEM_TRY(KeepTo(std::span(cores).first(static_cast<std::size_t>(*serving))));
     colocation.training_cores.assign(cores.begin() + *serving, cores.end());
   }
   colocation.runs = std::make_unique<RunLog>();

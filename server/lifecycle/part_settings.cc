@@ -1,5 +1,7 @@
 #include "server/lifecycle/part_settings.h"
 
+#include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <string>
 #include <string_view>
@@ -27,7 +29,8 @@ std::chrono::milliseconds Milliseconds(double seconds) {
 
 std::optional<std::chrono::microseconds> DefaultSlo(const ServeOptions& o) {
   if (o.default_slo_ms <= 0) return std::nullopt;
-  return std::chrono::microseconds(std::llround(o.default_slo_ms * 1000));
+  const std::chrono::duration<double, std::milli> slo(o.default_slo_ms);
+  return std::max(std::chrono::ceil<std::chrono::microseconds>(slo), std::chrono::microseconds(1));
 }
 
 std::optional<http::TlsOptions> Tls(const ServeOptions& o) {

@@ -1,12 +1,15 @@
 #include "colocation/arbiter.h"
 
+#include <cstddef>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include "colocation/board_page.h"
 #include "colocation/policies/tandem.h"
 #include "tests/fakes/eventually.h"
 #include "tests/fakes/stoppable_child.h"
@@ -225,6 +228,22 @@ TEST_F(OpGateArbiterTest, APausedTrainerWaitsWhateverIsDecidedForOthers) {
   EXPECT_TRUE(board_->Signs().held) << "others go on";
   lease->SetPaused(false);
   op.join();
+}
+
+TEST_F(OpGateArbiterTest, OrdersAreGivenAnewToATrainerThatOverwroteThem) {
+  const StoppableChild child;
+  gate_.Announce(std::vector<OpInfo>(1));
+  const auto lease = arbiter_.Admit({.pidfd = child.pidfd(), .board = board_.get()});
+  EXPECT_FALSE(lease->RestoreOrders());
+  const std::uint32_t hold = 2;
+  ASSERT_EQ(::pwrite(board_->fd(), &hold, sizeof hold, offsetof(TrainerBoard::Page, orders)), 4);
+  std::thread op([&] { gate_.Begin(0); });
+  EXPECT_TRUE(Eventually([&] { return board_->Signs().held; }));
+  lease->SetPaused(false);
+  EXPECT_TRUE(board_->Signs().held) << "as it was told all along";
+  EXPECT_TRUE(lease->RestoreOrders());
+  op.join();
+  EXPECT_FALSE(arbiter_.Admit({.pidfd = child.pidfd()})->RestoreOrders()) << "who has no board";
 }
 
 TEST_F(OpGateArbiterTest, ALeaseThatEndsLetsItsTrainerOn) {

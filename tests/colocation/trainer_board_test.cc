@@ -271,6 +271,39 @@ TEST_F(HostileBoardTest, LiesInTheRightFormAreReadWithinBounds) {
   ExpectBounded();
 }
 
+TEST_F(HostileBoardTest, OrdersThatWereOverwrittenAreGivenAnew) {
+  StartTrainer();
+  ASSERT_TRUE(Moves());
+  EXPECT_FALSE(board_->Restore()) << "nobody wrote there";
+  for (const std::uint32_t garbage : {2U, 3U, 0xffffffffU}) {
+    page_->orders.store(garbage);
+    ASSERT_TRUE(Eventually([&] { return board_->Signs().held; })) << "it takes them for orders";
+    const auto overwritten = board_->Restore();
+    ASSERT_TRUE(overwritten);
+    EXPECT_EQ(overwritten->found.orders, garbage);
+    EXPECT_EQ(page_->orders.load(), overwritten->given.orders);
+    EXPECT_TRUE(Moves());
+    EXPECT_FALSE(board_->Restore());
+  }
+  Set(Permit::kHold);
+  page_->orders.store(0);
+  ASSERT_TRUE(Moves());
+  EXPECT_TRUE(board_->Restore());
+  EXPECT_TRUE(Eventually([&] { return board_->Signs().held; })) << "it is to wait, whatever it wrote there";
+  page_->version.store(77);
+  ASSERT_EQ(board_->Restore().value().found.version, 77U);
+  EXPECT_EQ(page_->version.load(), board::kVersion);
+}
+
+TEST_F(HostileBoardTest, WhoIsHeldLooksAgainByItself) {
+  StartTrainer();
+  ASSERT_TRUE(Moves());
+  page_->orders.store(2);
+  ASSERT_TRUE(Eventually([&] { return board_->Signs().held; }));
+  page_->orders.store(0);  // Nobody is woken.
+  EXPECT_TRUE(Moves());
+}
+
 TEST_F(TrainerBoardTest, ATrainerCannotTakeThePageAway) {
   EXPECT_NE(::ftruncate(board_->fd(), 0), 0);
   EXPECT_EQ(board_->Signs().ops, 0U);

@@ -27,6 +27,10 @@ class ColocationTest(TrainingTest):
     def held(self, job_id, reason):
         return self.server.metric(f'tandem_training_held_seconds_total{{job="{job_id}",reason="{reason}"}}')
 
+    def reasons(self, job_id):
+        """Why its state changed, as far as that was said."""
+        return [body["reason"] for _, kind, body in self.events(job_id) if kind == "state" and body.get("reason")]
+
     def begin(self):
         """A job without end that has made steps, and its trainer."""
         submitted = self.submit(**LONG)
@@ -145,8 +149,19 @@ class Pause(ColocationTest):
         until(lambda: stopped(trainer), "the trainer stands still")
         subprocess.run(["kill", "-9", str(trainer)], check=True)
         until(lambda: self.show(job_id)["attempts"] == 2, "another trainer")
+        self.assertEqual(self.reasons(job_id),
+                         ["its trainer ended: it was killed; when nobody did that, memory had run out"])
         client.close()
         self.wait_step(job_id, self.show(job_id)["progress"]["step"] + 5)
+
+    def test_a_server_that_is_killed_leaves_no_trainer_behind_that_stands_still(self):
+        self.serve()
+        _, trainer = self.begin()
+        self.request()
+        until(lambda: stopped(trainer), "the trainer stands still")
+        self.server.process.kill()
+        self.server.wait()
+        until(lambda: not pathlib.Path(f"/proc/{trainer}").exists(), "the trainer goes with its server")
 
 
 class ForbiddenIdleClass(ColocationTest):
@@ -168,7 +183,9 @@ class ForbiddenIdleClass(ColocationTest):
         self.assertEqual(self.state_now()["held_for"], "requests")
         client.close()
         self.wait_step(job_id, self.show(job_id)["progress"]["step"] + 5)
-        self.assertIn("cannot be put into the kernel's idle class", self.server.log())
+        subprocess.run(["kill", "-9", str(trainer)], check=True)
+        until(lambda: self.show(job_id)["attempts"] == 2 and self.server.trainers(), "another trainer")
+        self.assertEqual(self.server.log().count("cannot be put into the kernel's idle class"), 1, "told once")
 
 
 class Quota(ColocationTest):

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -11,11 +12,14 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 
+#include "api/base/format.h"
+#include "colocation/board_page.h"
 #include "tests/server/jobs/fake_control_group.h"
 #include "tests/server/jobs/store_fixture.h"
 
@@ -31,6 +35,16 @@ constexpr const char* kPlan =
 )";
 constexpr const char* kFinished =
     R"(echo '{"event":"end","outcome":"finished","step":9,"code":"internal","message":""}' >&3)";
+
+// A line of a script that writes so many bytes, as printf(1) has them, to its board.
+std::string Scribble(const char* bytes, std::size_t offset) {
+  return Format("printf '{}' | dd of=/proc/self/fd/4 conv=notrunc oflag=seek_bytes seek={} status=none\n", bytes,
+                offset);
+}
+// One that has a trainer say that it waits.
+std::string SayHeld() {
+  return Scribble("\\1", offsetof(TrainerBoard::Page, held));
+}
 
 class SupervisorTest : public StoreTest {
  protected:
@@ -64,6 +78,15 @@ class SupervisorTest : public StoreTest {
     return id;
   }
   JobRecord Job(JobId id) { return store_->Get(id).value(); }
+  // What was told of it in events of that kind.
+  std::vector<std::string> Events(JobId id, const std::string& kind) {
+    const std::vector<JobEvent> events = store_->EventsAfter(id, 0, 1000).value();
+    std::vector<std::string> bodies;
+    for (const JobEvent& event : events) {
+      if (event.kind == kind) bodies.push_back(event.body);
+    }
+    return bodies;
+  }
   // Turns until it is so; the clock stands still meanwhile.
   void TurnUntil(const std::function<bool()>& so) {
     for (int i = 0; i < 12'000 && !so(); ++i) {
@@ -260,11 +283,17 @@ TEST_F(SupervisorTest, AJobThatCannotBeAdmittedNowIsBegunLater) {
   EXPECT_EQ(Job(id).attempts, 1);
 }
 
-TEST_F(SupervisorTest, ATrainerThatDoesNotWaitWhenItIsToldToIsStopped) {
-  TrainerIs(std::string(kPlan) + "echo $$ > pid; while :; do sleep 0.01; done");
-  const JobId id = Submit();
-  TurnUntil(id, JobState::kRunning);
-  const auto stopped = [&] {
+class DisobedienceTest : public SupervisorTest {
+ protected:
+  // A job whose trainer runs, and has written its process id down.
+  JobId Begin(const std::string& script) {
+    TrainerIs("echo $$ > pid\n" + script);
+    const JobId id = Submit();
+    TurnUntil(id, JobState::kRunning);
+    return id;
+  }
+  // Whether its trainer is stopped by signal.
+  bool Stopped(JobId id) {
     pid_t pid = 0;
     std::ifstream(JobFolder::Of(options_.state, id).path / "pid") >> pid;
     std::ifstream in("/proc/" + std::to_string(pid) + "/stat");
@@ -272,20 +301,89 @@ TEST_F(SupervisorTest, ATrainerThatDoesNotWaitWhenItIsToldToIsStopped) {
     std::getline(in, text);
     const auto name = text.rfind(')');
     return name != std::string::npos && text.size() > name + 2 && text[name + 2] == 'T';
-  };
+  }
+};
+
+TEST_F(DisobedienceTest, ATrainerThatDoesNotWaitWhenItIsToldToIsStopped) {
+  const JobId id = Begin(std::string(kPlan) + "while :; do sleep 0.01; done");
   ASSERT_TRUE(supervisor_->Pause(id));
-  clock_.Advance(ContainedTrainer::kHoldBound - 1ms);
+  clock_.Advance(24h);
   supervisor_->Turn();
-  EXPECT_FALSE(stopped());
-  clock_.Advance(1ms);
-  TurnUntil(stopped);
-  clock_.Advance(2 * options_.hang_limit);
-  supervisor_->Turn();
+  TurnFor(HoldWatch::kBound - 2s);
+  EXPECT_FALSE(Stopped(id)) << "while the machine stood still it could not obey";
+  TurnFor(2s);
+  TurnUntil([&] { return Stopped(id); });
+  TurnFor(2 * 300s);
   EXPECT_EQ(Job(id).state, JobState::kPaused) << "it does not hang, it is stopped";
-  const auto events = store_->EventsAfter(id, 0, 100).value();
-  EXPECT_EQ(std::ranges::count(events, "hold_ignored", &JobEvent::kind), 1);
+  EXPECT_FALSE(supervisor_->drained());
+  EXPECT_THAT(Events(id, "hold_ignored"), testing::ElementsAre(R"({"after_seconds":30,"killed":false})"));
   ASSERT_TRUE(supervisor_->Resume(id));
-  TurnUntil([&] { return !stopped(); });
+  TurnUntil([&] { return !Stopped(id); });
+}
+
+TEST_F(DisobedienceTest, ATrainerThatDoesNotWaitTheSecondTimeIsKilledAndFollowedByAnother) {
+  const JobId id = Begin(std::string(kPlan) + "while :; do sleep 0.01; done");
+  ASSERT_TRUE(supervisor_->Pause(id));
+  TurnFor(HoldWatch::kBound);
+  TurnUntil([&] { return Stopped(id); });
+  ASSERT_TRUE(supervisor_->Resume(id));
+  ASSERT_TRUE(supervisor_->Pause(id));
+  TurnFor(HoldWatch::kBound - 1s);
+  EXPECT_EQ(Events(id, "hold_ignored").size(), 1U) << "it has as much time as before";
+  TurnFor(1s);
+  TurnUntil([&] { return supervisor_->drained(); });
+  EXPECT_THAT(Events(id, "hold_ignored"),
+              testing::ElementsAre(R"({"after_seconds":30,"killed":false})", R"({"after_seconds":30,"killed":true})"));
+  ASSERT_EQ(Events(id, "trainer_lost").size(), 1U);
+  EXPECT_THAT(Events(id, "trainer_lost")[0], HasSubstr("did not wait when it was told to, for the second time"));
+  EXPECT_EQ(Job(id).state, JobState::kPaused) << "as it was told";
+  ASSERT_TRUE(supervisor_->Resume(id));
+  TurnUntil([&] { return Job(id).state == JobState::kRunning && Job(id).attempts == 2; });
+}
+
+TEST_F(DisobedienceTest, ATrainerThatSaysThatItWaitsAndComputesIsStopped) {
+  const JobId id = Begin(SayHeld() + kPlan + "while :; do :; done");
+  ASSERT_TRUE(supervisor_->Pause(id));
+  TurnFor(HoldWatch::kBound);
+  EXPECT_FALSE(Stopped(id)) << "it may be about to end what it does";
+  TurnUntil([&] { return Stopped(id); });
+  EXPECT_EQ(Events(id, "hold_ignored").size(), 1U);
+}
+
+TEST_F(DisobedienceTest, ATrainerThatSaysThatItWaitsHangsAllTheSame) {
+  const JobId id = Begin(SayHeld() + kPlan + "exec sleep 1000");
+  TurnFor(299s);
+  EXPECT_EQ(Job(id).state, JobState::kRunning);
+  TurnFor(1s);
+  TurnUntil([&] { return Job(id).retries == 1; });
+  EXPECT_THAT(Job(id).reason, HasSubstr("did nothing for 300 s"));
+}
+
+TEST_F(DisobedienceTest, ATrainerThatStaysBehindWhenItsJobIsResumedHangs) {
+  const JobId id = Begin(SayHeld() + kPlan + "exec sleep 1000");
+  ASSERT_TRUE(supervisor_->Pause(id));
+  TurnFor(2 * 300s);
+  EXPECT_EQ(Job(id).state, JobState::kPaused);
+  EXPECT_FALSE(supervisor_->drained()) << "it waits, as it was told to";
+  ASSERT_TRUE(supervisor_->Resume(id));
+  TurnFor(299s);
+  EXPECT_EQ(Job(id).state, JobState::kRunning) << "its silence counts from then on";
+  TurnFor(1s);
+  TurnUntil([&] { return Job(id).retries == 1; });
+  EXPECT_THAT(Job(id).reason, HasSubstr("did nothing for 300 s"));
+}
+
+TEST_F(DisobedienceTest, OrdersThatATrainerOverwritesAreGivenAnewAndToldOnce) {
+  const std::size_t orders = offsetof(TrainerBoard::Page, orders);
+  const std::string until_restored =
+      Format("while [[ $(od -An -tu4 -j{} -N4 /proc/self/fd/4) -eq 2 ]]; do sleep 0.01; done\n", orders);
+  TrainerIs(kPlan + Scribble("\\2\\0\\0\\0", orders) + until_restored + Scribble("\\2\\0\\0\\0", orders) +
+            until_restored + kFinished);
+  const JobId id = Submit();
+  TurnUntil(id, JobState::kSucceeded);
+  const auto told = Events(id, "board_overwritten");
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_THAT(told[0], HasSubstr(R"("orders":2},"given":{"version")"));
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <functional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -21,6 +22,9 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "profiler/machine.h"
+#include "tests/fakes/eventually.h"
 
 namespace tandem::jobs {
 namespace {
@@ -36,11 +40,12 @@ class TrainerProcessTest : public testing::Test {
   }
   ~TrainerProcessTest() override { fs::remove_all(folder_); }
 
-  Result<std::unique_ptr<TrainerProcess>> Start(const std::string& script) {
+  Result<std::unique_ptr<TrainerProcess>> Start(const std::string& script, std::vector<int> cores = {}) {
     const fs::path program = folder_ / "trainer";
     std::ofstream(program) << "#!/bin/bash\n" << script << "\n";
     fs::permissions(program, fs::perms::owner_all);
-    return TrainerProcess::Start({.program = program, .run_file = folder_ / "run.json", .folder = folder_});
+    return TrainerProcess::Start(
+        {.program = program, .run_file = folder_ / "run.json", .folder = folder_, .cores = std::move(cores)});
   }
   // Waits for its end; all that it told.
   static std::pair<TrainerExit, std::vector<TrainerEvent>> Finish(TrainerProcess& process) {
@@ -166,6 +171,27 @@ TEST_F(TrainerProcessTest, TellsWhetherTheKernelPutsItBehindTheServer) {
     EXPECT_FALSE((*forbidden)->yields());
     EXPECT_EQ(class_of(**forbidden), SCHED_OTHER);
   }).join();
+}
+
+TEST_F(TrainerProcessTest, KeepsToItsCoresOrTellsWhyNot) {
+  const std::vector<int> cores = AllowedCoreNumbers();
+  auto kept = Start("taskset -pc $$", {cores.back()});
+  ASSERT_TRUE(kept);
+  EXPECT_EQ((*kept)->unpinned(), "");
+  EXPECT_TRUE(Finish(**kept).first.clean());
+  EXPECT_TRUE(Log().ends_with(": " + std::to_string(cores.back()) + "\n")) << Log();
+
+  auto unpinned = Start("exit 0", {CPU_SETSIZE - 1});  // Nobody has that one.
+  ASSERT_TRUE(unpinned);
+  EXPECT_EQ((*unpinned)->unpinned(), "Invalid argument");
+  EXPECT_TRUE(Finish(**unpinned).first.clean()) << "it runs all the same";
+}
+
+TEST_F(TrainerProcessTest, TellsWhatCpuTimeItHasUsed) {
+  auto process = Start("while :; do :; done");
+  ASSERT_TRUE(process);
+  const auto before = (*process)->CpuTime();
+  EXPECT_TRUE(Eventually([&] { return (*process)->CpuTime() > before + 50ms; }));
 }
 
 TEST_F(TrainerProcessTest, AProgramThatIsNotThereIsNamed) {
