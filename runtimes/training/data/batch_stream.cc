@@ -7,9 +7,6 @@
 #include <utility>
 
 #include <pthread.h>
-#include <sched.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include "api/base/thread_name.h"
 #include "runtimes/training/data/mapped_file.h"
@@ -22,14 +19,6 @@ constexpr std::uint64_t kSplitStream = 0x73706c6974;
 constexpr std::uint64_t kFirstEpochStream = std::uint64_t{1} << 48;
 
 constexpr int kMostPrefetch = 1024;
-
-// Reading data must never take a core from anything else. Both are allowed to everyone; where they are not, it goes on
-// as it is.
-void LowerPriority() {
-  (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), 19);
-  const sched_param none{};
-  (void)::pthread_setschedparam(::pthread_self(), SCHED_IDLE, &none);
-}
 
 Status CheckOptions(const StreamOptions& options) {
   if (options.batch_size < 1) return Invalid("the batch size is {}; it must be at least 1", options.batch_size);
@@ -135,7 +124,6 @@ Result<Batch> BatchStream::ReadAt(StreamPosition at, const std::stop_token& stop
 
 void BatchStream::Prefetch(StreamPosition at, const std::stop_token& stop) {
   NameThread("training-data");
-  LowerPriority();
   const auto room = static_cast<std::size_t>(options_.prefetch);
   for (; !IsEnd(at); at = After(at)) {
     {
