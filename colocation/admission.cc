@@ -10,12 +10,11 @@ namespace {
 
 constexpr std::chrono::seconds kOld{1};
 
-// Worth a run to learn more.
+}  // namespace
+
 bool IsDoubtful(const RunPrediction& run, MonotonicTime now) {
   return run.guessed() || now - run.learnt > kOld;
 }
-
-}  // namespace
 
 Status BoundedQueueAdmission::Admit(const AdmissionSnapshot& s) const {
   if (s.deadline && *s.deadline <= s.now) {

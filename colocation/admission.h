@@ -28,6 +28,9 @@ struct AdmissionSnapshot {
   std::optional<RunPrediction> run;  // Its own, with those that it shares it with; nullopt: not known.
 };
 
+// Worth a run to learn more: a guess, or nothing was learnt of such runs for a while. Nobody is refused for it.
+[[nodiscard]] bool IsDoubtful(const RunPrediction& run, MonotonicTime now);
+
 // By how much a request is expected to be late, and how much of that is only because runs take longer beside training.
 struct Shortfall {
   std::chrono::nanoseconds late{0};

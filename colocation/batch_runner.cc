@@ -31,6 +31,18 @@ class BatchCancellation {
   std::vector<CancelToken::Registration> registrations_;
 };
 
+// Of a run over `elements` that took so long, or was stopped then.
+void Learn(const Servable& servable, std::int64_t elements, const std::optional<RunPrediction>& predicted,
+           MonotonicTime start, MonotonicTime end, bool stopped) {
+  // One that nobody waited for any longer would have taken longer still.
+  if (stopped && predicted && end - start <= predicted->typical) return;
+  const bool relied_on = predicted && !IsDoubtful(*predicted, start);
+  if (relied_on && (!stopped || end - start > predicted->high)) {
+    servable.run_bounds().Note(end - start, predicted->high);
+  }
+  servable.latency().Observe(elements, end - start, end);
+}
+
 std::int64_t Elements(std::span<const WorkItem> items) {
   std::int64_t elements = 0;
   for (const WorkItem& item : items) elements += item.batch;
@@ -153,12 +165,10 @@ BatchRunner::Run BatchRunner::Execute(std::span<const WorkItem> items, std::span
       run.outputs = SplitOutputs(items, *std::move(ran));
       const MonotonicTime done = clock_.Now();
       run.took = done - run.start;
-      servable.latency().Observe(elements, run.took, done);
+      Learn(servable, elements, run.predicted, run.start, done, false);
     } else {
-      // One that nobody waited for any longer would have taken longer still.
-      const bool slow = !run.predicted || computed - run.start > run.predicted->typical;
-      if (ran.error().code == ErrorCode::kCancelled && slow) {
-        servable.latency().Observe(elements, computed - run.start, computed);
+      if (ran.error().code == ErrorCode::kCancelled) {
+        Learn(servable, elements, run.predicted, run.start, computed, true);
       }
       run.ran = std::unexpected(std::move(ran).error());
     }

@@ -14,6 +14,7 @@
 #include "colocation/request_habits.h"
 #include "profiler/latency_model.h"
 #include "profiler/model_statistics.h"
+#include "profiler/run_bounds.h"
 #include "profiler/short_runs.h"
 
 namespace tandem {
@@ -63,6 +64,7 @@ class Servable {
   [[nodiscard]] ModelStatistics& statistics() const { return statistics_; }
   [[nodiscard]] ShortRuns& short_runs() const { return short_runs_; }
   [[nodiscard]] LatencyModel& latency() const { return latency_; }
+  [[nodiscard]] RunBounds& run_bounds() const { return run_bounds_; }
   // Of runs that were not beside training.
   [[nodiscard]] LatencyModel& alone() const { return alone_; }
   // What a run typically takes without training; 0: not known. No more than with it: what was learnt alone may be of
@@ -87,6 +89,7 @@ class Servable {
   mutable ModelStatistics statistics_;
   mutable ShortRuns short_runs_;
   mutable LatencyModel latency_;
+  mutable RunBounds run_bounds_;
   mutable LatencyModel alone_;
   std::shared_ptr<RequestHabits> habits_ = std::make_shared<RequestHabits>();  // Shared by all versions of the model.
   bool counted_ = true;
