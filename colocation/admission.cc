@@ -1,5 +1,6 @@
 #include "colocation/admission.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "api/base/duration.h"
@@ -9,6 +10,10 @@ namespace tandem {
 namespace {
 
 constexpr std::chrono::seconds kOld{1};
+
+bool HasRoom(const AdmissionSnapshot& s) {
+  return s.queued < s.max_queued && (s.max_queued_model == 0 || s.queued_model < s.max_queued_model);
+}
 
 }  // namespace
 
@@ -58,6 +63,21 @@ Shortfall ShortfallOf(const AdmissionSnapshot& seen, RunWeight weight, std::chro
   const double share = static_cast<double>((typical - alone).count()) / static_cast<double>(typical.count());
   shortfall.added = nanoseconds(std::llround(static_cast<double>(work.count()) * share));
   return shortfall;
+}
+
+std::chrono::milliseconds RetryAfter(const AdmissionSnapshot& seen, RunWeight weight) {
+  using std::chrono::milliseconds;
+  using std::chrono::nanoseconds;
+  nanoseconds wait = seen.work_ahead;
+  if (HasRoom(seen) && seen.deadline && seen.run) {
+    wait = ShortfallOf(seen, weight, nanoseconds(0)).late;
+    // Its own run alone is too long: it is tried once what is known of it is old, if nobody runs one before.
+    if (wait > seen.work_ahead) {
+      const nanoseconds age = seen.run->learnt == kBeforehand ? nanoseconds(0) : seen.now - seen.run->learnt;
+      wait = std::max<nanoseconds>(wait - seen.run->high, kOld - age + milliseconds(1));
+    }
+  }
+  return std::clamp(std::chrono::ceil<milliseconds>(wait), milliseconds(0), milliseconds(kLongestRetry));
 }
 
 Result<std::unique_ptr<const AdmissionPolicy>> MakeAdmission(std::string_view name) {

@@ -40,6 +40,12 @@ struct Shortfall {
 // takes without training, 0 when that is not known. What is ahead of it is taken to be as much longer as its own run.
 [[nodiscard]] Shortfall ShortfallOf(const AdmissionSnapshot& seen, RunWeight weight, std::chrono::nanoseconds alone);
 
+// When a request that is refused now, by prediction or for want of room, would probably be let in with as much time
+// left as it has now: 1 ms to kLongestRetry. Where there is no room, when what waits before it is done: whatever gets
+// free sooner, others who ask are there to take. 0 when that is not known.
+inline constexpr std::chrono::seconds kLongestRetry{30};
+[[nodiscard]] std::chrono::milliseconds RetryAfter(const AdmissionSnapshot& seen, RunWeight weight);
+
 // Decides which requests are worth computing. Pure: same arguments, same answer.
 class AdmissionPolicy {
  public:
