@@ -52,15 +52,15 @@ RunWeight DeadlineAdmission::WeightOf(const AdmissionSnapshot& s) const {
   return s.run && IsDoubtful(*s.run, s.now) ? RunWeight::kDoubtful : RunWeight::kCounted;
 }
 
-Shortfall ShortfallOf(const AdmissionSnapshot& seen, RunWeight weight, std::chrono::nanoseconds alone) {
+Shortfall ShortfallOf(const AdmissionSnapshot& seen, RunWeight weight, AloneTime alone) {
   using std::chrono::nanoseconds;
   if (!seen.deadline || !seen.run) return {};
   const nanoseconds left = *seen.deadline - seen.now;
   const nanoseconds work = seen.work_ahead + (weight == RunWeight::kCounted ? seen.run->high : nanoseconds(0));
-  Shortfall shortfall{.late = work + AnswerMargin(left) - left};
+  Shortfall shortfall{.late = work + AnswerMargin(left) - left, .added = {}, .sure = alone.sure};
   const nanoseconds typical = seen.run->typical;
-  if (alone.count() <= 0 || alone >= typical) return shortfall;
-  const double share = static_cast<double>((typical - alone).count()) / static_cast<double>(typical.count());
+  if (alone.typical.count() <= 0 || alone.typical >= typical) return shortfall;
+  const double share = static_cast<double>((typical - alone.typical).count()) / static_cast<double>(typical.count());
   shortfall.added = nanoseconds(std::llround(static_cast<double>(work.count()) * share));
   return shortfall;
 }
@@ -70,7 +70,7 @@ std::chrono::milliseconds RetryAfter(const AdmissionSnapshot& seen, RunWeight we
   using std::chrono::nanoseconds;
   nanoseconds wait = seen.work_ahead;
   if (HasRoom(seen) && seen.deadline && seen.run) {
-    wait = ShortfallOf(seen, weight, nanoseconds(0)).late;
+    wait = ShortfallOf(seen, weight, {}).late;
     // Its own run alone is too long: it is tried once what is known of it is old, if nobody runs one before.
     if (wait > seen.work_ahead) {
       const nanoseconds age = seen.run->learnt == kBeforehand ? nanoseconds(0) : seen.now - seen.run->learnt;

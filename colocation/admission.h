@@ -10,6 +10,7 @@
 #include "api/base/result.h"
 #include "profiler/flight_events.h"
 #include "profiler/latency_model.h"
+#include "profiler/training_toll.h"
 
 namespace tandem {
 
@@ -35,10 +36,11 @@ struct AdmissionSnapshot {
 struct Shortfall {
   std::chrono::nanoseconds late{0};
   std::chrono::nanoseconds added{0};
+  bool sure = true;  // The latter; as what it was judged by.
 };
-// Of one that is refused by prediction: `weight` is what its own run meant to that, `alone` what such a run typically
-// takes without training, 0 when that is not known. What is ahead of it is taken to be as much longer as its own run.
-[[nodiscard]] Shortfall ShortfallOf(const AdmissionSnapshot& seen, RunWeight weight, std::chrono::nanoseconds alone);
+// Of one that is refused by prediction: `weight` is what its own run meant to that, `alone` what such a run takes
+// without training. What is ahead of it is taken to be as much longer as its own run.
+[[nodiscard]] Shortfall ShortfallOf(const AdmissionSnapshot& seen, RunWeight weight, AloneTime alone);
 
 // When a request that is refused now, by prediction or for want of room, would probably be let in with as much time
 // left as it has now: 1 ms to kLongestRetry. Where there is no room, when what waits before it is done: whatever gets

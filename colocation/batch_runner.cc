@@ -127,7 +127,7 @@ std::uint64_t BatchRunner::RecordBegin(std::span<const WorkItem> items, const Ru
 void BatchRunner::TollBegin(const Servable& servable, std::int64_t elements, std::span<const MonotonicTime> queued,
                             Run& run, std::uint16_t worker) const {
   if (toll_ == nullptr) return;
-  run.alone = servable.TypicalAlone(elements);
+  run.alone = servable.Alone(elements, run.start);
   // One that waits for company waits on purpose.
   const bool waits = servable.batching().max_queue_delay.count() > 0;
   toll_->RunBegan(worker, waits ? run.start : std::ranges::min(queued), run.start, run.alone);
@@ -136,8 +136,11 @@ void BatchRunner::TollBegin(const Servable& servable, std::int64_t elements, std
 void BatchRunner::TollEnd(const Servable& servable, std::int64_t elements, const Run& run, MonotonicTime end,
                           std::uint16_t worker) const {
   if (toll_ == nullptr) return;
-  const bool beside = toll_->RunEnded(worker, run.start, end, run.alone);
-  if (!beside && run.ran) servable.alone().Observe(elements, run.took, end);
+  if (toll_->RunEnded(worker, run.start, end, run.alone)) {
+    servable.alone().BeginToAge(end);
+  } else if (run.ran) {
+    servable.alone().Observe(elements, run.took, end);
+  }
 }
 
 BatchRunner::Run BatchRunner::Execute(std::span<const WorkItem> items, std::span<const MonotonicTime> queued,

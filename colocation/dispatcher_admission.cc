@@ -90,7 +90,7 @@ Status Dispatcher::Judge(const Servable& servable, AdmissionSnapshot snapshot) c
   Status judged = admission_.Admit(snapshot);
   if (judged || !snapshot.run) return judged;
   snapshot.run.reset();
-  if (admission_.Admit(snapshot)) servable.latency().NoteRefusal(snapshot.now);
+  if (admission_.Admit(snapshot)) servable.latency().BeginToAge(snapshot.now);
   return judged;
 }
 
@@ -107,7 +107,7 @@ Status Dispatcher::Foresee(const Servable& servable, std::uint64_t priority, Mon
     judged = Judge(servable, seen);
   }
   if (!judged && judged.error().code == ErrorCode::kUnavailable) {
-    shortfall = ShortfallOf(seen, admission_.WeightOf(seen), servable.TypicalAlone(1));
+    shortfall = ShortfallOf(seen, admission_.WeightOf(seen), servable.Alone(1, now));
     judged.error().retry_after = RetryAfter(seen, admission_.WeightOf(seen));
   }
   return judged;
@@ -139,7 +139,7 @@ void Dispatcher::Submit(WorkItem item) {
     entry.on_cancel = {};
     const Admitted verdict = RefusalOf(queued.error(), seen);
     if (verdict == Admitted::kHopeless && entry.item.shortfall != nullptr) {
-      const std::chrono::nanoseconds alone = entry.item.servable->TypicalAlone(elements);
+      const AloneTime alone = entry.item.servable->Alone(elements, entry.queued);
       *entry.item.shortfall = ShortfallOf(seen, admission_.WeightOf(seen), alone);
     }
     if (WouldBeLetInLater(verdict)) queued.error().retry_after = RetryAfter(seen, admission_.WeightOf(seen));

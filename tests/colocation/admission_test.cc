@@ -117,12 +117,14 @@ TEST(Admission, OfARefusalTrainingAddsTheShareByWhichRunsAreLongerBesideIt) {
   const MonotonicTime now(1h);
   const RunPrediction run{.typical = 20ms, .high = 30ms, .learnt = now};
   const AdmissionSnapshot seen{.now = now, .deadline = now + 40ms, .max_queued = 8, .work_ahead = 50ms, .run = run};
-  const Shortfall half = ShortfallOf(seen, RunWeight::kCounted, 10ms);
+  const Shortfall half = ShortfallOf(seen, RunWeight::kCounted, {.typical = 10ms});
   EXPECT_EQ(half.late, 50ms + 30ms + 500us - 40ms);
   EXPECT_EQ(half.added, 40ms);
-  EXPECT_EQ(ShortfallOf(seen, RunWeight::kDoubtful, 10ms).added, 25ms) << "its own run did not count";
-  EXPECT_EQ(ShortfallOf(seen, RunWeight::kCounted, 20ms).added, 0ms);
-  EXPECT_EQ(ShortfallOf(seen, RunWeight::kCounted, 0ms).added, 0ms) << "not known";
+  EXPECT_TRUE(half.sure);
+  EXPECT_FALSE(ShortfallOf(seen, RunWeight::kCounted, {.typical = 10ms, .sure = false}).sure);
+  EXPECT_EQ(ShortfallOf(seen, RunWeight::kDoubtful, {.typical = 10ms}).added, 25ms) << "its own run did not count";
+  EXPECT_EQ(ShortfallOf(seen, RunWeight::kCounted, {.typical = 20ms}).added, 0ms);
+  EXPECT_EQ(ShortfallOf(seen, RunWeight::kCounted, {.typical = 0ms}).added, 0ms) << "not known";
 }
 
 TEST(Admission, TellsWhenARefusedRequestWouldBeLetIn) {

@@ -184,7 +184,7 @@ class Overload(ColocationTest):
         counted = lambda: [self.server.metric(f'tandem_slo_{name}_total{{model="slow"}}') for name in counters]
         caused = lambda: sum(
             self.server.metric(f'tandem_slo_missed_by_cause_total{{cause="{cause}",model="slow"}}')
-            for cause in ("training", "other"))
+            for cause in ("training", "other", "unknown"))
         stop = threading.Event()
         self.addCleanup(stop.set)
         # Half of them have no time at all, so that some are late however fast the machine is.
