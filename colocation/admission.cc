@@ -1,5 +1,6 @@
 #include "colocation/admission.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "api/base/duration.h"
@@ -10,12 +11,15 @@ namespace {
 
 constexpr std::chrono::seconds kOld{1};
 
-// Worth a run to learn more.
-bool IsDoubtful(const RunPrediction& run, MonotonicTime now) {
-  return run.guessed() || now - run.learnt > kOld;
+bool HasRoom(const AdmissionSnapshot& s) {
+  return s.queued < s.max_queued && (s.max_queued_model == 0 || s.queued_model < s.max_queued_model);
 }
 
 }  // namespace
+
+bool IsDoubtful(const RunPrediction& run, MonotonicTime now) {
+  return run.guessed() || now - run.learnt > kOld;
+}
 
 Status BoundedQueueAdmission::Admit(const AdmissionSnapshot& s) const {
   if (s.deadline && *s.deadline <= s.now) {
@@ -48,17 +52,32 @@ RunWeight DeadlineAdmission::WeightOf(const AdmissionSnapshot& s) const {
   return s.run && IsDoubtful(*s.run, s.now) ? RunWeight::kDoubtful : RunWeight::kCounted;
 }
 
-Shortfall ShortfallOf(const AdmissionSnapshot& seen, RunWeight weight, std::chrono::nanoseconds alone) {
+Shortfall ShortfallOf(const AdmissionSnapshot& seen, RunWeight weight, AloneTime alone) {
   using std::chrono::nanoseconds;
   if (!seen.deadline || !seen.run) return {};
   const nanoseconds left = *seen.deadline - seen.now;
   const nanoseconds work = seen.work_ahead + (weight == RunWeight::kCounted ? seen.run->high : nanoseconds(0));
-  Shortfall shortfall{.late = work + AnswerMargin(left) - left};
+  Shortfall shortfall{.late = work + AnswerMargin(left) - left, .added = {}, .sure = alone.sure};
   const nanoseconds typical = seen.run->typical;
-  if (alone.count() <= 0 || alone >= typical) return shortfall;
-  const double share = static_cast<double>((typical - alone).count()) / static_cast<double>(typical.count());
+  if (alone.typical.count() <= 0 || alone.typical >= typical) return shortfall;
+  const double share = static_cast<double>((typical - alone.typical).count()) / static_cast<double>(typical.count());
   shortfall.added = nanoseconds(std::llround(static_cast<double>(work.count()) * share));
   return shortfall;
+}
+
+std::chrono::milliseconds RetryAfter(const AdmissionSnapshot& seen, RunWeight weight) {
+  using std::chrono::milliseconds;
+  using std::chrono::nanoseconds;
+  nanoseconds wait = seen.work_ahead;
+  if (HasRoom(seen) && seen.deadline && seen.run) {
+    wait = ShortfallOf(seen, weight, {}).late;
+    // Its own run alone is too long: it is tried once what is known of it is old, if nobody runs one before.
+    if (wait > seen.work_ahead) {
+      const nanoseconds age = seen.run->learnt == kBeforehand ? nanoseconds(0) : seen.now - seen.run->learnt;
+      wait = std::max<nanoseconds>(wait - seen.run->high, kOld - age + milliseconds(1));
+    }
+  }
+  return std::clamp(std::chrono::ceil<milliseconds>(wait), milliseconds(0), milliseconds(kLongestRetry));
 }
 
 Result<std::unique_ptr<const AdmissionPolicy>> MakeAdmission(std::string_view name) {

@@ -10,6 +10,7 @@
 #include "api/base/result.h"
 #include "profiler/flight_events.h"
 #include "profiler/latency_model.h"
+#include "profiler/training_toll.h"
 
 namespace tandem {
 
@@ -28,14 +29,24 @@ struct AdmissionSnapshot {
   std::optional<RunPrediction> run;  // Its own, with those that it shares it with; nullopt: not known.
 };
 
+// Worth a run to learn more: a guess, or nothing was learnt of such runs for a while. Nobody is refused for it.
+[[nodiscard]] bool IsDoubtful(const RunPrediction& run, MonotonicTime now);
+
 // By how much a request is expected to be late, and how much of that is only because runs take longer beside training.
 struct Shortfall {
   std::chrono::nanoseconds late{0};
   std::chrono::nanoseconds added{0};
+  bool sure = true;  // The latter; as what it was judged by.
 };
-// Of one that is refused by prediction: `weight` is what its own run meant to that, `alone` what such a run typically
-// takes without training, 0 when that is not known. What is ahead of it is taken to be as much longer as its own run.
-[[nodiscard]] Shortfall ShortfallOf(const AdmissionSnapshot& seen, RunWeight weight, std::chrono::nanoseconds alone);
+// Of one that is refused by prediction: `weight` is what its own run meant to that, `alone` what such a run takes
+// without training. What is ahead of it is taken to be as much longer as its own run.
+[[nodiscard]] Shortfall ShortfallOf(const AdmissionSnapshot& seen, RunWeight weight, AloneTime alone);
+
+// When a request that is refused now, by prediction or for want of room, would probably be let in with as much time
+// left as it has now: 1 ms to kLongestRetry. Where there is no room, when what waits before it is done: whatever gets
+// free sooner, others who ask are there to take. 0 when that is not known.
+inline constexpr std::chrono::seconds kLongestRetry{30};
+[[nodiscard]] std::chrono::milliseconds RetryAfter(const AdmissionSnapshot& seen, RunWeight weight);
 
 // Decides which requests are worth computing. Pure: same arguments, same answer.
 class AdmissionPolicy {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <csignal>
 #include <ctime>
-#include <numeric>
 #include <utility>
 
 #include <sys/syscall.h>
@@ -27,16 +26,6 @@ bool Signal(int pidfd, int number) {
 }
 
 }  // namespace
-
-void DecisionTimes::Add(std::chrono::nanoseconds time) {
-  const auto bound = std::ranges::lower_bound(kBounds, time);
-  ++counts[static_cast<std::size_t>(bound - kBounds.begin())];
-  sum += time;
-}
-
-std::uint64_t DecisionTimes::count() const {
-  return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
-}
 
 Arbiter::Arbiter(const Clock& clock, const ColocationPolicy& policy, CpuLimitMeters limits, ArbitratedMachine machine,
                  FlightRecorder* recorder, TrainingToll* toll)
@@ -93,7 +82,15 @@ ArbiterState Arbiter::State() const {
   const MutexLock lock(mu_);
   ArbiterState state = state_;
   state.pending = pending_.load(std::memory_order_relaxed);
-  state.trainers = trainers_.size();
+  for (const auto& [id, trainer] : trainers_) {
+    const bool paused = trainer.paused && !trainer.exempt;
+    state.trainers.push_back({.job = trainer.who.job,
+                              .pid = trainer.who.pid,
+                              .threads = trainer.who.threads,
+                              .ordered = trainer.threads,
+                              .permit = trainer.permit,
+                              .hold = paused ? HoldReason::kPaused : trainer.held});
+  }
   return state;
 }
 
@@ -177,7 +174,13 @@ bool Arbiter::AllYield() const {
   return std::ranges::all_of(trainers_, [](const auto& entry) { return entry.second.who.yields; });
 }
 
+void Arbiter::SetThreads(Trainer& trainer, int threads) {
+  trainer.threads = threads;
+  if (trainer.who.board != nullptr) trainer.who.board->SetThreads(threads);
+}
+
 void Arbiter::SetPermit(Trainer& trainer, Permit permit) {
+  trainer.permit = permit;
   if (trainer.who.board != nullptr) trainer.who.board->Set(permit, clock_.Now());
 }
 
@@ -223,7 +226,7 @@ std::chrono::nanoseconds Arbiter::Apply(const ColocationDecision& decision, std:
     const bool stood = trainer.held.has_value();
     ApplyTo(trainer, hold);
     if (!stood && trainer.held && !decision.hold) trainer.interruptions.Add(clock_.Now() - began);
-    if (ruled && trainer.who.board != nullptr) trainer.who.board->SetThreads(decision.threads);
+    if (ruled) SetThreads(trainer, decision.threads);
   }
   state_.applied.Add(clock_.Now() - began);
   return lasts;

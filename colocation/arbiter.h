@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -16,6 +15,7 @@
 #include "api/base/clock.h"
 #include "api/base/mutex.h"
 #include "api/base/wake_word.h"
+#include "colocation/arbiter_state.h"
 #include "colocation/demand_meter.h"
 #include "colocation/policy.h"
 #include "colocation/quota_ledger.h"
@@ -28,42 +28,6 @@ namespace tandem {
 
 class TrainerLease;
 
-// How long something about decisions took.
-struct DecisionTimes {
-  static constexpr std::array<std::chrono::microseconds, 10> kBounds = {
-      std::chrono::microseconds(1),   std::chrono::microseconds(2),   std::chrono::microseconds(5),
-      std::chrono::microseconds(10),  std::chrono::microseconds(20),  std::chrono::microseconds(50),
-      std::chrono::microseconds(100), std::chrono::microseconds(200), std::chrono::microseconds(500),
-      std::chrono::microseconds(1000)};
-
-  std::array<std::uint64_t, kBounds.size() + 1> counts{};  // Up to each bound and above the one before; the rest.
-  std::chrono::nanoseconds sum{0};
-
-  void Add(std::chrono::nanoseconds time);
-  [[nodiscard]] std::uint64_t count() const;
-};
-
-// What the arbiter knows and does, for people.
-struct ArbiterState {
-  struct Quota {
-    std::string group;
-    std::optional<CpuLimit> limit;  // Nullopt: there is none, or it does not bind.
-    bool learning = false;          // When its periods begin is not known yet.
-    std::uint64_t throttled_periods = 0;
-  };
-  std::string policy;
-  std::int64_t pending = 0;
-  std::optional<RequestDemand> demand;  // While there is a limit to heed, as of the last look.
-  int threads = 0;                      // Of each trainer; 0: all that it has.
-  std::size_t trainers = 0;
-  bool yields = true;              // The kernel takes cores from all of them as soon as requests want them.
-  std::optional<HoldReason> hold;  // As last decided, as the next.
-  std::optional<HoldReason> hold_heavy;
-  DecisionTimes decisions;  // From the first look to what was decided.
-  DecisionTimes applied;    // From the first look to the last order and signal.
-  std::vector<Quota> quotas;  // Of every group that has a limit or may get one, as of the last look.
-};
-
 // Someone to be stopped and let on. All is borrowed.
 struct ArbitratedTrainer {
   int pidfd = -1;                 // A descriptor of its process.
@@ -71,6 +35,7 @@ struct ArbitratedTrainer {
   int threads = 1;                // At most; for people.
   bool yields = true;             // The kernel takes cores from it as soon as requests want them.
   std::int64_t job = 0;           // That it trains, for people; 0: none.
+  int pid = 0;                    // Of its process, for people; 0: not known.
 };
 
 struct ArbitratedMachine {
@@ -118,6 +83,8 @@ class Arbiter {
     bool paused = false;
     bool lost = false;  // It cannot be signalled: its process has gone, or this is forbidden.
     bool runs = false;  // As the toll was told.
+    Permit permit = Permit::kRun;
+    int threads = 0;  // As ordered; 0: all that it has.
     // The operator that was stopped last after it had begun, by its number, and when it goes on whatever is decided.
     std::uint64_t interrupted = 0;
     MonotonicTime interrupted_until;
@@ -151,6 +118,7 @@ class Arbiter {
   }
   void ApplyTo(Trainer& trainer, std::optional<HoldReason> hold) REQUIRES(mu_);
   void SetPermit(Trainer& trainer, Permit permit) REQUIRES(mu_);
+  void SetThreads(Trainer& trainer, int threads) REQUIRES(mu_);
   // For good.
   void LetOn(Trainer& trainer) REQUIRES(mu_);
   // Tells the toll when it begins to run or stops.

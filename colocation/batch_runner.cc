@@ -31,6 +31,18 @@ class BatchCancellation {
   std::vector<CancelToken::Registration> registrations_;
 };
 
+// Of a run over `elements` that took so long, or was stopped then.
+void Learn(const Servable& servable, std::int64_t elements, const std::optional<RunPrediction>& predicted,
+           MonotonicTime start, MonotonicTime end, bool stopped) {
+  // One that nobody waited for any longer would have taken longer still.
+  if (stopped && predicted && end - start <= predicted->typical) return;
+  const bool relied_on = predicted && !IsDoubtful(*predicted, start);
+  if (relied_on && (!stopped || end - start > predicted->high)) {
+    servable.run_bounds().Note(end - start, predicted->high);
+  }
+  servable.latency().Observe(elements, end - start, end);
+}
+
 std::int64_t Elements(std::span<const WorkItem> items) {
   std::int64_t elements = 0;
   for (const WorkItem& item : items) elements += item.batch;
@@ -115,7 +127,7 @@ std::uint64_t BatchRunner::RecordBegin(std::span<const WorkItem> items, const Ru
 void BatchRunner::TollBegin(const Servable& servable, std::int64_t elements, std::span<const MonotonicTime> queued,
                             Run& run, std::uint16_t worker) const {
   if (toll_ == nullptr) return;
-  run.alone = servable.TypicalAlone(elements);
+  run.alone = servable.Alone(elements, run.start);
   // One that waits for company waits on purpose.
   const bool waits = servable.batching().max_queue_delay.count() > 0;
   toll_->RunBegan(worker, waits ? run.start : std::ranges::min(queued), run.start, run.alone);
@@ -124,8 +136,11 @@ void BatchRunner::TollBegin(const Servable& servable, std::int64_t elements, std
 void BatchRunner::TollEnd(const Servable& servable, std::int64_t elements, const Run& run, MonotonicTime end,
                           std::uint16_t worker) const {
   if (toll_ == nullptr) return;
-  const bool beside = toll_->RunEnded(worker, run.start, end, run.alone);
-  if (!beside && run.ran) servable.alone().Observe(elements, run.took, end);
+  if (toll_->RunEnded(worker, run.start, end, run.alone)) {
+    servable.alone().BeginToAge(end);
+  } else if (run.ran) {
+    servable.alone().Observe(elements, run.took, end);
+  }
 }
 
 BatchRunner::Run BatchRunner::Execute(std::span<const WorkItem> items, std::span<const MonotonicTime> queued,
@@ -153,12 +168,10 @@ BatchRunner::Run BatchRunner::Execute(std::span<const WorkItem> items, std::span
       run.outputs = SplitOutputs(items, *std::move(ran));
       const MonotonicTime done = clock_.Now();
       run.took = done - run.start;
-      servable.latency().Observe(elements, run.took, done);
+      Learn(servable, elements, run.predicted, run.start, done, false);
     } else {
-      // One that nobody waited for any longer would have taken longer still.
-      const bool slow = !run.predicted || computed - run.start > run.predicted->typical;
-      if (ran.error().code == ErrorCode::kCancelled && slow) {
-        servable.latency().Observe(elements, computed - run.start, computed);
+      if (ran.error().code == ErrorCode::kCancelled) {
+        Learn(servable, elements, run.predicted, run.start, computed, true);
       }
       run.ran = std::unexpected(std::move(ran).error());
     }

@@ -53,8 +53,8 @@ class BatchRunner {
     std::vector<Result<std::vector<Tensor>>> outputs;  // Of each item; empty when it did.
     InferTiming timing;                                // Without the items' own waiting.
     std::optional<RunPrediction> predicted;
-    std::chrono::nanoseconds alone{0};  // What it typically takes without training; 0: not known.
-    std::chrono::nanoseconds took{0};   // All of it: joining and splitting, too.
+    AloneTime alone;
+    std::chrono::nanoseconds took{0};  // All of it: joining and splitting, too.
   };
 
   void RunTogether(std::span<WorkItem> items, std::span<const MonotonicTime> queued, std::uint16_t worker) const;

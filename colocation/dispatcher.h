@@ -75,6 +75,9 @@ class Dispatcher {
   // `seen` is what the decision was made from.
   [[nodiscard]] Status Admit(const WorkItem& item, const QueueKey& key, MonotonicTime now, AdmissionSnapshot& seen)
       REQUIRES(mu_);
+  // When the turn of a request of so many elements comes, if that is within that time, and what its run takes.
+  [[nodiscard]] Forecast Foretell(const Servable& servable, std::int64_t elements, const QueueKey& key,
+                                  MonotonicTime now, std::chrono::nanoseconds within) REQUIRES(mu_);
   // What is known of a request of so many elements, but for the room that there is.
   [[nodiscard]] AdmissionSnapshot Look(const Servable& servable, std::int64_t elements, const QueueKey& key,
                                        MonotonicTime now) REQUIRES(mu_);

@@ -23,6 +23,10 @@ Admitted RefusalOf(const Error& error, const AdmissionSnapshot& seen) {
   return seen.queued >= seen.max_queued ? Admitted::kFull : Admitted::kHopeless;
 }
 
+bool WouldBeLetInLater(Admitted verdict) {
+  return verdict == Admitted::kModelFull || verdict == Admitted::kFull || verdict == Admitted::kHopeless;
+}
+
 }  // namespace
 
 void Dispatcher::Record(std::uint64_t request, std::int64_t elements, Admitted verdict,
@@ -49,7 +53,21 @@ Status Dispatcher::Admit(const WorkItem& item, const QueueKey& key, MonotonicTim
   seen = Look(*item.servable, item.batch, key, now);
   seen.queued = queue_.size();
   seen.queued_model = queue_.size(*item.servable);
-  return Judge(*item.servable, seen);
+  Status judged = Judge(*item.servable, seen);
+  // Of what has no deadline nobody has asked yet how long it would wait.
+  if (!judged && !seen.deadline) {
+    seen.work_ahead = Foretell(*item.servable, item.batch, key, now, kLongestRetry).ahead;
+  }
+  return judged;
+}
+
+Forecast Dispatcher::Foretell(const Servable& servable, std::int64_t elements, const QueueKey& key, MonotonicTime now,
+                              std::chrono::nanoseconds within) {
+  Forecast forecast = ForecastInQueue(queue_, shares_, space_, servable, elements, key, options_.workers * within);
+  rests_.clear();
+  for (const MonotonicTime end : run_ends_) rests_.push_back(end > now ? end - now : std::chrono::nanoseconds(0));
+  forecast.ahead = UntilTurn(forecast.ahead, rests_);
+  return forecast;
 }
 
 AdmissionSnapshot Dispatcher::Look(const Servable& servable, std::int64_t elements, const QueueKey& key,
@@ -62,10 +80,8 @@ AdmissionSnapshot Dispatcher::Look(const Servable& servable, std::int64_t elemen
   if (key.deadline == MonotonicTime::max()) return snapshot;
   snapshot.deadline = key.deadline;
   const auto left = std::min<std::chrono::nanoseconds>(key.deadline - now, kFarthest);
-  const Forecast forecast = ForecastInQueue(queue_, shares_, space_, servable, elements, key, options_.workers * left);
-  rests_.clear();
-  for (const MonotonicTime end : run_ends_) rests_.push_back(end > now ? end - now : std::chrono::nanoseconds(0));
-  snapshot.work_ahead = UntilTurn(forecast.ahead, rests_);
+  const Forecast forecast = Foretell(servable, elements, key, now, left);
+  snapshot.work_ahead = forecast.ahead;
   snapshot.run = forecast.run;
   return snapshot;
 }
@@ -74,7 +90,7 @@ Status Dispatcher::Judge(const Servable& servable, AdmissionSnapshot snapshot) c
   Status judged = admission_.Admit(snapshot);
   if (judged || !snapshot.run) return judged;
   snapshot.run.reset();
-  if (admission_.Admit(snapshot)) servable.latency().NoteRefusal(snapshot.now);
+  if (admission_.Admit(snapshot)) servable.latency().BeginToAge(snapshot.now);
   return judged;
 }
 
@@ -91,7 +107,8 @@ Status Dispatcher::Foresee(const Servable& servable, std::uint64_t priority, Mon
     judged = Judge(servable, seen);
   }
   if (!judged && judged.error().code == ErrorCode::kUnavailable) {
-    shortfall = ShortfallOf(seen, admission_.WeightOf(seen), servable.TypicalAlone(1));
+    shortfall = ShortfallOf(seen, admission_.WeightOf(seen), servable.Alone(1, now));
+    judged.error().retry_after = RetryAfter(seen, admission_.WeightOf(seen));
   }
   return judged;
 }
@@ -122,9 +139,10 @@ void Dispatcher::Submit(WorkItem item) {
     entry.on_cancel = {};
     const Admitted verdict = RefusalOf(queued.error(), seen);
     if (verdict == Admitted::kHopeless && entry.item.shortfall != nullptr) {
-      const std::chrono::nanoseconds alone = entry.item.servable->TypicalAlone(elements);
+      const AloneTime alone = entry.item.servable->Alone(elements, entry.queued);
       *entry.item.shortfall = ShortfallOf(seen, admission_.WeightOf(seen), alone);
     }
+    if (WouldBeLetInLater(verdict)) queued.error().retry_after = RetryAfter(seen, admission_.WeightOf(seen));
     Record(request, elements, verdict, seen);
     Answer(entry.item, std::unexpected(std::move(queued).error()));
   }

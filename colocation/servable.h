@@ -14,7 +14,9 @@
 #include "colocation/request_habits.h"
 #include "profiler/latency_model.h"
 #include "profiler/model_statistics.h"
+#include "profiler/run_bounds.h"
 #include "profiler/short_runs.h"
+#include "profiler/training_toll.h"
 
 namespace tandem {
 
@@ -63,11 +65,15 @@ class Servable {
   [[nodiscard]] ModelStatistics& statistics() const { return statistics_; }
   [[nodiscard]] ShortRuns& short_runs() const { return short_runs_; }
   [[nodiscard]] LatencyModel& latency() const { return latency_; }
+  [[nodiscard]] RunBounds& run_bounds() const { return run_bounds_; }
   // Of runs that were not beside training.
   [[nodiscard]] LatencyModel& alone() const { return alone_; }
-  // What a run typically takes without training; 0: not known. No more than with it: what was learnt alone may be of
-  // another time, or a guess.
-  [[nodiscard]] std::chrono::nanoseconds TypicalAlone(std::int64_t elements) const;
+  // So long what was learnt alone is compared with, whatever runs take now: a machine, its neighbours and what is asked
+  // of a model change within minutes, and who looks at the last five must not find training blamed for that.
+  static constexpr std::chrono::minutes kAloneHolds{5};
+  // What a run typically takes without training. No more than with it: what was learnt alone may be of another time, or
+  // a guess.
+  [[nodiscard]] AloneTime Alone(std::int64_t elements, MonotonicTime now) const;
   [[nodiscard]] RequestHabits& habits() const { return *habits_; }
   // Those of the model's other versions. Before anybody asks for this one.
   void ShareHabits(std::shared_ptr<RequestHabits> habits) { habits_ = std::move(habits); }
@@ -87,16 +93,19 @@ class Servable {
   mutable ModelStatistics statistics_;
   mutable ShortRuns short_runs_;
   mutable LatencyModel latency_;
+  mutable RunBounds run_bounds_;
   mutable LatencyModel alone_;
   std::shared_ptr<RequestHabits> habits_ = std::make_shared<RequestHabits>();  // Shared by all versions of the model.
   bool counted_ = true;
 };
 
-inline std::chrono::nanoseconds Servable::TypicalAlone(std::int64_t elements) const {
+inline AloneTime Servable::Alone(std::int64_t elements, MonotonicTime now) const {
   const auto all = latency_.Predict(elements);
   const auto alone = alone_.Predict(elements);
-  if (!all || !alone) return all ? all->typical : std::chrono::nanoseconds(0);
-  return std::min(all->typical, alone->typical);
+  if (!all || !alone) return {.typical = all ? all->typical : std::chrono::nanoseconds(0), .sure = false};
+  // Training makes no run shorter: while most are as short as they were alone, that still holds.
+  const bool confirmed = all->typical <= alone->typical + alone->typical / 4;
+  return {.typical = std::min(all->typical, alone->typical), .sure = confirmed || now - alone_.newest() <= kAloneHolds};
 }
 
 }  // namespace tandem

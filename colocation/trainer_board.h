@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "api/base/clock.h"
@@ -25,6 +26,16 @@ enum class Permit : std::uint32_t {
   kLightOnly = 1,  // Operators that are gated wait, up to a bound; others go on.
   kHold = 2,
 };
+
+// "run": as answers spell it.
+[[nodiscard]] constexpr std::string_view PermitName(Permit permit) {
+  switch (permit) {
+    case Permit::kRun: return "run";
+    case Permit::kLightOnly: return "light_only";
+    case Permit::kHold: return "hold";
+  }
+  return "";
+}
 
 // What a trainer tells of itself. A hint: it may be anything, and nothing that must be safe may depend on it.
 struct TrainerSigns {
@@ -108,8 +119,8 @@ class TrainerBoard {
   // Gives the last orders anew if others lie there: who obeys those would never hear of ours.
   std::optional<OverwrittenBoard> Restore();
   [[nodiscard]] TrainerSigns Signs() const;
-  // The operator that runs, if it is one of those that wait under kLightOnly. One that begins at the same time as such an
-  // order is given either sees the order or is seen here.
+  // The operator that runs, if it is one of those that wait under kLightOnly. One that begins at the same time as such
+  // an order is given either sees the order or is seen here.
   [[nodiscard]] std::optional<RunningOp> RunningGated() const;
   // Of every operator that was announced.
   [[nodiscard]] std::vector<OpTotals> Totals() const;

@@ -135,7 +135,9 @@ void Take(const Sample& sample, ServerMetrics& metrics) {
     metrics.jobs[sample.job].held_s[sample.reason] += sample.value;
   } else if (sample.name == "tandem_slo_missed_by_cause_total") {
     const double missed = metrics.missed_by_training.value_or(0);
-    metrics.missed_by_training = missed + (sample.cause == "training" ? sample.value : 0);
+    // What may be its fault is taken to be.
+    const bool blamed = sample.cause == "training" || sample.cause == "unknown";
+    metrics.missed_by_training = missed + (blamed ? sample.value : 0);
   } else if (sample.name == "tandem_gate_acknowledgement_seconds_bucket") {
     const std::optional<double> bound = TakeNumber(sample.le);
     if (bound && !std::isnan(*bound)) metrics.acknowledgements[*bound] += sample.value;

@@ -92,6 +92,7 @@ void LatencyModel::Observe(std::int64_t elements, nanoseconds took, MonotonicTim
   const std::int64_t typical = place.typical.load(std::memory_order_relaxed);
   const std::int64_t ended = now.time_since_epoch().count();
   const std::int64_t before = place.learnt.exchange(ended, std::memory_order_relaxed);
+  newest_.store(ended, std::memory_order_relaxed);
   std::int64_t count = place.count.load(std::memory_order_relaxed);
   if (nanoseconds(ended - before) - took > kForget) count = std::min(count, kCountAfterPause);
   if (now == kBeforehand) {
@@ -130,16 +131,23 @@ void LatencyModel::Set(Place& place, std::int64_t typical, double spread, std::i
   place.learnt.store(kBeforehand.time_since_epoch().count(), std::memory_order_relaxed);
   place.count.store(count, std::memory_order_relaxed);
   place.typical.store(typical, std::memory_order_relaxed);
+  newest_.store(kBeforehand.time_since_epoch().count(), std::memory_order_relaxed);
   beforehand_.store(true, std::memory_order_relaxed);
 }
 
-void LatencyModel::NoteRefusal(MonotonicTime now) {
+void LatencyModel::BeginToAge(MonotonicTime now) {
   if (!beforehand_.load(std::memory_order_relaxed)) return;
   beforehand_.store(false, std::memory_order_relaxed);
-  for (Place& place : places_) {
+  const auto age = [now](std::atomic<std::int64_t>& learnt) {
     std::int64_t beforehand = kBeforehand.time_since_epoch().count();
-    place.learnt.compare_exchange_strong(beforehand, now.time_since_epoch().count(), std::memory_order_relaxed);
-  }
+    learnt.compare_exchange_strong(beforehand, now.time_since_epoch().count(), std::memory_order_relaxed);
+  };
+  for (Place& place : places_) age(place.learnt);
+  age(newest_);
+}
+
+MonotonicTime LatencyModel::newest() const {
+  return MonotonicTime(nanoseconds(newest_.load(std::memory_order_relaxed)));
 }
 
 std::vector<LearntRun> LatencyModel::Learnt() const {

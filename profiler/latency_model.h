@@ -44,9 +44,12 @@ class LatencyModel {
   void Suppose(std::int64_t elements, std::chrono::nanoseconds took);
   // What an earlier process learnt: as what was learnt before a pause, it holds until a few runs have said otherwise.
   void Recall(const LearntRun& run);
-  // Somebody was refused. What is known from beforehand grows old from now on: a refused request teaches nothing, and
-  // what is wrong would be so for ever.
-  void NoteRefusal(MonotonicTime now);
+  // What is known from beforehand grows old from now on: somebody was refused for it, which teaches nothing, or runs
+  // were compared with it; and what is wrong would be so for ever.
+  void BeginToAge(MonotonicTime now);
+
+  // When a run of any size was last learnt; the clock's beginning when none was, kBeforehand as above.
+  [[nodiscard]] MonotonicTime newest() const;
 
   // What runs have taught, smallest first.
   [[nodiscard]] std::vector<LearntRun> Learnt() const;
@@ -72,6 +75,7 @@ class LatencyModel {
 
   std::array<Place, kPlaces> places_;
   std::atomic<bool> beforehand_{false};  // Some place is kBeforehand.
+  std::atomic<std::int64_t> newest_{0};  // Since the clock's beginning.
 };
 
 }  // namespace tandem

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <fstream>
 
+#include "api/base/format.h"
 #include "profiler/control_groups.h"
 #include "profiler/cpu_limits.h"
 
@@ -43,15 +44,28 @@ std::optional<std::uint64_t> ReadMemoryLimit(const fs::path& root) {
   return limit;
 }
 
-std::vector<int> AllowedCoreNumbers() {
+std::vector<int> AllowedCoreNumbers(int process) {
   std::vector<int> cores;
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof(set), &set) != 0) return cores;
+  if (::sched_getaffinity(process, sizeof(set), &set) != 0) return cores;
   for (int core = 0; core < CPU_SETSIZE; ++core) {
     if (CPU_ISSET(core, &set)) cores.push_back(core);
   }
   return cores;
+}
+
+std::string CoreNumbersText(std::span<const int> cores) {
+  std::string text;
+  for (std::size_t i = 0; i < cores.size();) {
+    std::size_t last = i;
+    while (last + 1 < cores.size() && cores[last + 1] == cores[last] + 1) ++last;
+    if (!text.empty()) text += ',';
+    text += std::to_string(cores[i]);
+    if (last > i) text += Format("-{}", cores[last]);
+    i = last + 1;
+  }
+  return text;
 }
 
 int AllowedCores() {
@@ -81,7 +95,8 @@ std::string CpuModel(const fs::path& root) {
     const std::size_t value = line.find_first_not_of(" \t", line.find(':') + 1);
     if (line.find(':') == std::string::npos || value == std::string::npos) continue;
     std::string model = line.substr(value, kLongest);
-    std::ranges::replace_if(model, [](unsigned char c) { return c < ' ' || c > '~'; }, '?');
+    std::ranges::replace_if(
+        model, [](unsigned char c) { return c < ' ' || c > '~'; }, '?');
     return model;
   }
   return "unknown";

@@ -23,8 +23,11 @@ struct CpuQuota {
 // The tightest memory limit in bytes, likewise.
 [[nodiscard]] std::optional<std::uint64_t> ReadMemoryLimit(const std::filesystem::path& root = "/");
 
-// The numbers of the cores that this thread may run on, whatever its quota; empty when they cannot be told.
-[[nodiscard]] std::vector<int> AllowedCoreNumbers();
+// The numbers of the cores that this thread, or the main one of another process, may run on, whatever its quota; empty
+// when they cannot be told.
+[[nodiscard]] std::vector<int> AllowedCoreNumbers(int process = 0);
+// "0-3,8"
+[[nodiscard]] std::string CoreNumbersText(std::span<const int> cores);
 // How many there are. At least 1.
 [[nodiscard]] int AllowedCores();
 // Cores as the kernel takes them. The numbers are as AllowedCoreNumbers() has them.

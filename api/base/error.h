@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <string>
 
 namespace tandem {
@@ -22,6 +23,7 @@ enum class ErrorCode {
 struct Error {
   ErrorCode code = ErrorCode::kInternal;
   std::string message;
+  std::chrono::milliseconds retry_after{0};  // When another try would probably succeed; 0: that is not known.
 
   friend bool operator==(const Error&, const Error&) = default;
 };

@@ -30,6 +30,8 @@ class Call {
   [[nodiscard]] virtual MonotonicTime MessageTime() const = 0;
   // For the client, in the initial metadata. Before the first Write(), Answer() or Finish().
   virtual void AddHeader(const std::string& name, const std::string& value) = 0;
+  // The same, in the trailing metadata. Before Answer() or Finish().
+  virtual void AddTrailer(const std::string& name, const std::string& value) = 0;
   // How to pack what is written. Before the first Write() or Answer().
   virtual void Pack(grpc_compression_algorithm algorithm) = 0;
 

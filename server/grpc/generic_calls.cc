@@ -88,6 +88,10 @@ class GenericCalls::TakenCall final : public Call {
     context_.AddInitialMetadata(name, value);
   }
 
+  void AddTrailer(const std::string& name, const std::string& value) override {
+    context_.AddTrailingMetadata(name, value);
+  }
+
   void Pack(grpc_compression_algorithm algorithm) override { context_.set_compression_algorithm(algorithm); }
 
   void Read() override {

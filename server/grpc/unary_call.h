@@ -10,7 +10,7 @@
 
 namespace tandem::grpc_front {
 
-// Ends a call with its one answer, or with an error and no answer.
+// Ends a call with its one answer, or with an error and no answer, and with how long to wait if that is known.
 void EndCall(Call& call, const Status& status, const grpc::ByteBuffer& answer);
 
 // A call of one message that is answered at once, where it was read. What comes after the message is not read.

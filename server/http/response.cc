@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 
 #include "api/wire/json_text.h"
 #include "server/http/text.h"
@@ -106,7 +107,13 @@ Response ErrorResponse(int status, std::string_view message) {
 }
 
 Response ErrorResponse(const Error& error) {
-  return ErrorResponse(HttpStatus(error.code), error.message);
+  Response response = ErrorResponse(HttpStatus(error.code), error.message);
+  if (error.retry_after.count() > 0) {
+    const auto seconds = std::chrono::ceil<std::chrono::seconds>(error.retry_after);
+    response.headers.emplace_back("Retry-After", std::to_string(seconds.count()));
+    response.headers.emplace_back("Tandem-Retry-After-Ms", std::to_string(error.retry_after.count()));
+  }
+  return response;
 }
 
 bool HasContent(const Response& response, const Delivery& delivery) {

@@ -29,6 +29,7 @@ struct Response {
 [[nodiscard]] Response JsonResponse(int status, std::string json);
 // {"error": "<message>"}
 [[nodiscard]] Response ErrorResponse(int status, std::string_view message);
+// With how long to wait, if that is known: in whole seconds, as HTTP has it, and in milliseconds.
 [[nodiscard]] Response ErrorResponse(const Error& error);
 
 // How the connection sends a response.

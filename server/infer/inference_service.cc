@@ -38,7 +38,7 @@ class InFlight {
 // What is kept of a request while it is computed. Goes when it has been answered.
 struct InferenceService::Context {
   Context(InferRequest request, std::shared_ptr<Servable> servable, OutputRegions regions, std::int64_t batch,
-          Done done, std::chrono::nanoseconds toll, std::atomic<std::int64_t>& in_flight, Arbiter* arbiter)
+          Done done, TollSum toll, std::atomic<std::int64_t>& in_flight, Arbiter* arbiter)
       : in_flight(in_flight, arbiter),
         request(std::move(request)),
         servable(std::move(servable)),
@@ -88,7 +88,7 @@ void InferenceService::Infer(InferRequest request, Done done) {
 
   item->number = request.number;
   request.inputs.clear();
-  const auto toll = parts_.toll == nullptr ? std::chrono::nanoseconds(0) : parts_.toll->Added(request.arrival);
+  const TollSum toll = parts_.toll == nullptr ? TollSum{} : parts_.toll->Added(request.arrival);
   auto context = std::make_unique<Context>(std::move(request), *std::move(servable), std::move(regions), item->batch,
                                            std::move(done), toll, in_flight_, parts_.arbiter);
   item->shortfall = &context->mark.shortfall;
@@ -217,17 +217,20 @@ Lateness InferenceService::Judge(const InferRequest& request, const Servable* se
                                  std::uint64_t elements, const Mark& mark, MonotonicTime now) const {
   if (parts_.toll == nullptr || servable == nullptr) return {};
   if (mark.shortfall) {
+    const auto added = parts_.toll->TrainedSince(now) ? mark.shortfall->added : std::chrono::nanoseconds(0);
     return {.late = mark.shortfall->late,
-            .added = parts_.toll->TrainedSince(now) ? mark.shortfall->added : std::chrono::nanoseconds(0)};
+            .added = added,
+            .doubtful = mark.shortfall->sure ? std::chrono::nanoseconds(0) : added};
   }
   const bool uncomputed = error != nullptr && error->code == ErrorCode::kDeadlineExceeded;
   const bool stopped = error != nullptr && error->code == ErrorCode::kCancelled;
   // Neither room in a queue nor a run that fails is a matter of time.
   if (elements == 0 || (error != nullptr && !uncomputed && !stopped)) return {};
-  return LatenessOf(
-      request.arrival, *request.deadline, now,
-      uncomputed ? servable->TypicalAlone(static_cast<std::int64_t>(elements)) : std::chrono::nanoseconds(0),
-      parts_.toll->Added(now) - mark.toll);
+  TollSum added = parts_.toll->Added(now) - mark.toll;
+  AloneTime needed;
+  if (uncomputed) needed = servable->Alone(static_cast<std::int64_t>(elements), now);
+  if (!needed.sure) added.doubtful = added.added;
+  return LatenessOf(request.arrival, *request.deadline, now, needed.typical, added);
 }
 
 void InferenceService::Count(const InferRequest& request, const Servable* servable,

@@ -72,7 +72,7 @@ class InferenceService {
   struct Context;
   // What is kept of a request to tell whether training is to blame if it is late.
   struct Mark {
-    std::chrono::nanoseconds toll{0};    // What training had added to runs when it came.
+    TollSum toll;                        // What training had added to runs when it came.
     std::optional<Shortfall> shortfall;  // Once it is refused by prediction.
   };
   [[nodiscard]] Result<WorkItem> Prepare(InferRequest& request, std::shared_ptr<Servable> servable,

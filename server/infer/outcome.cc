@@ -31,15 +31,19 @@ SloVerdict VerdictOf(const Error* error, std::optional<MonotonicTime> deadline, 
 }
 
 Lateness LatenessOf(MonotonicTime arrival, MonotonicTime deadline, MonotonicTime now, std::chrono::nanoseconds needed,
-                    std::chrono::nanoseconds added) {
+                    TollSum added) {
   // Runs side by side may have been held up by more than it was here.
-  return {.late = now + needed - deadline,
-          .added = std::clamp<std::chrono::nanoseconds>(added, std::chrono::nanoseconds(0), now - arrival)};
+  const auto bounded = [&](std::chrono::nanoseconds time) {
+    return std::clamp<std::chrono::nanoseconds>(time, std::chrono::nanoseconds(0), now - arrival);
+  };
+  const std::chrono::nanoseconds all = bounded(added.added);
+  return {.late = now + needed - deadline, .added = all, .doubtful = all - bounded(added.added - added.doubtful)};
 }
 
 MissCause CauseOf(SloVerdict verdict, const Lateness& lateness) {
   if (verdict != SloVerdict::kMissed && verdict != SloVerdict::kRejected) return MissCause::kNone;
-  return lateness.added.count() > 0 && lateness.late <= lateness.added ? MissCause::kTraining : MissCause::kOther;
+  if (lateness.added.count() <= 0 || lateness.late > lateness.added) return MissCause::kOther;
+  return lateness.late <= lateness.added - lateness.doubtful ? MissCause::kTraining : MissCause::kUnknown;
 }
 
 FailureReason ReasonOf(const Error& error) {

@@ -78,7 +78,8 @@ Result<std::unique_ptr<ContainedTrainer>> ContainedTrainer::Start(TrainerRun run
                                     .board = &process->board(),
                                     .threads = threads,
                                     .yields = process->yields(),
-                                    .job = run.number});
+                                    .job = run.number,
+                                    .pid = process->pid()});
   } else if (options.arbiter != nullptr && options.arbiter->holds()) {
     LogWarning("a trainer cannot be stopped for requests: there is no descriptor of its process", {{"trainer", name}});
   }

@@ -38,7 +38,8 @@ Supervisor::Supervisor(const JobOptions& options, JobStore& store, JobMetrics& m
       metrics_(metrics),
       clock_(clock),
       succeeded_(std::move(succeeded)),
-      waits_(clock, options.last_backoff) {}
+      waits_(clock, options.last_backoff),
+      machine_(options.arbiter ? options.arbiter->State() : ArbiterState{}) {}
 
 Supervisor::~Supervisor() {
   for (auto& [id, active] : active_) Save(active);
@@ -151,8 +152,15 @@ void Supervisor::Turn() {
     ++active;
   }
   WatchOps();
+  WatchMachine();
   SettleDue();
   if (!draining_) StartDue();
+}
+
+void Supervisor::WatchMachine() {
+  const MonotonicTime now = clock_.Now();
+  if (active_.empty() || !machine_.IsDue(now)) return;
+  machine_.Look(options_.arbiter ? options_.arbiter->State() : ArbiterState{}, now);
 }
 
 void Supervisor::Settle(JobId id, std::function<Status()> change) {

@@ -19,6 +19,7 @@
 #include "server/jobs/job_metrics.h"
 #include "server/jobs/job_options.h"
 #include "server/jobs/job_store.h"
+#include "server/jobs/machine_watch.h"
 #include "server/jobs/op_watch.h"
 #include "server/jobs/turn_watch.h"
 
@@ -104,6 +105,7 @@ class Supervisor {
   // Looks at the operators of all trainers, when that is due.
   void WatchOps();
   void WatchOps(Active& active, std::span<const RunSample> runs);
+  void WatchMachine();
   void TellClasses(Active& active, bool last);
   void SaveProfile(Active& active);
   void Finish(Active& active, const TrainerExit& exit);
@@ -131,6 +133,7 @@ class Supervisor {
   std::map<JobId, Active> active_;
   AttemptWaits waits_;
   TurnWatch turns_;
+  MachineWatch machine_;
   MonotonicTime ops_looked_;
   std::optional<MonotonicTime> next_attempt_;  // Of the first that is not due yet.
   std::map<JobId, std::int64_t> failures_;     // Of trainers since the last checkpoint of their job.

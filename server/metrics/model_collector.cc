@@ -72,6 +72,25 @@ prometheus::MetricFamily Failures(const std::vector<std::shared_ptr<Servable>>& 
   return family;
 }
 
+prometheus::MetricFamily Bounds(const std::vector<std::shared_ptr<Servable>>& servables) {
+  prometheus::MetricFamily family{"tandem_run_predicted_bound_total",
+                                  "Runs by whether they kept within the time that admission relies on; one in twenty "
+                                  "should exceed it",
+                                  prometheus::MetricType::Counter,
+                                  {}};
+  for (const auto& servable : servables) {
+    const RunBounds& bounds = servable->run_bounds();
+    for (const auto& [outcome, count] :
+         {std::pair{"within", bounds.within()}, std::pair{"exceeded", bounds.exceeded()}}) {
+      prometheus::ClientMetric metric = Labelled(*servable);
+      metric.label.push_back({"outcome", outcome});
+      metric.counter.value = static_cast<double>(count);
+      family.metric.push_back(std::move(metric));
+    }
+  }
+  return family;
+}
+
 void AppendProcess(double utilization, std::vector<prometheus::MetricFamily>& families) {
   const ProcessUsage usage = ReadProcessUsage();
   const MemoryUsage memory = ReadMemoryUsage();
@@ -106,6 +125,7 @@ std::vector<prometheus::MetricFamily> ModelCollector::Collect() {
     families.push_back(std::move(family));
   }
   families.push_back(Failures(servables, totals));
+  families.push_back(Bounds(servables));
   prometheus::MetricFamily pending{"nv_inference_pending_request_count",
                                    "Instantaneous number of pending requests awaiting execution",
                                    prometheus::MetricType::Gauge,

@@ -13,7 +13,8 @@
 namespace tandem {
 
 // Makes Triton's metrics (nv_inference_*, nv_cpu_*) from the statistics of whatever is served at the time of a scrape,
-// so that existing dashboards work, and those of the process. Called for each scrape. Thread-safe.
+// so that existing dashboards work, how well the bounds of their runs hold, and those of the process. Called for each
+// scrape. Thread-safe.
 class ModelCollector {
  public:
   using Served = std::function<std::vector<std::shared_ptr<Servable>>()>;

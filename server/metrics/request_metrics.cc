@@ -39,7 +39,7 @@ std::string_view RequestOutcomeName(RequestOutcome outcome) {
 }
 
 std::string_view MissCauseName(MissCause cause) {
-  constexpr std::array<std::string_view, 3> names = {"", "training", "other"};
+  constexpr std::array<std::string_view, 4> names = {"", "training", "other", "unknown"};
   return names[std::to_underlying(cause)];
 }
 
@@ -89,9 +89,9 @@ struct RequestMetrics::Model {
         met(families.met.Add({{"model", name}})),
         missed(families.missed.Add({{"model", name}})),
         rejected(families.rejected.Add({{"model", name}})),
-        by_training(
-            families.by_cause.Add({{"model", name}, {"cause", std::string(MissCauseName(MissCause::kTraining))}})),
-        by_other(families.by_cause.Add({{"model", name}, {"cause", std::string(MissCauseName(MissCause::kOther))}})),
+        by_training(AddCause(families, name, MissCause::kTraining)),
+        by_other(AddCause(families, name, MissCause::kOther)),
+        by_unknown(AddCause(families, name, MissCause::kUnknown)),
         batch(families.batch.Add({{"model", name}}, BatchBuckets())),
         prediction(families.prediction.Add({{"model", name}}, PredictionBuckets())) {
     for (std::size_t i = 0; i < latency.size(); ++i) {
@@ -108,11 +108,16 @@ struct RequestMetrics::Model {
     families.rejected.Remove(&rejected);
     families.by_cause.Remove(&by_training);
     families.by_cause.Remove(&by_other);
+    families.by_cause.Remove(&by_unknown);
     families.batch.Remove(&batch);
     families.prediction.Remove(&prediction);
   }
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
+
+  static prometheus::Counter& AddCause(Families& families, const std::string& name, MissCause cause) {
+    return families.by_cause.Add({{"model", name}, {"cause", std::string(MissCauseName(cause))}});
+  }
 
   Families& families;
   std::array<prometheus::Histogram*, kRequestOutcomeCount> latency;  // Owned by the family.
@@ -121,6 +126,7 @@ struct RequestMetrics::Model {
   prometheus::Counter& rejected;
   prometheus::Counter& by_training;
   prometheus::Counter& by_other;
+  prometheus::Counter& by_unknown;
   prometheus::Histogram& batch;
   prometheus::Histogram& prediction;
 };
@@ -155,6 +161,7 @@ void RequestMetrics::Record(const RequestRecord& record) {
   }
   if (record.cause == MissCause::kTraining) model->by_training.Increment();
   if (record.cause == MissCause::kOther) model->by_other.Increment();
+  if (record.cause == MissCause::kUnknown) model->by_unknown.Increment();
 }
 
 void RequestMetrics::RecordRun(std::string_view model, std::int64_t elements,

@@ -30,8 +30,9 @@ inline constexpr int kRequestOutcomeCount = 6;
 enum class SloVerdict { kNone, kMet, kMissed, kRejected };
 
 // Who is to blame for an SLO that was missed, or a request that was rejected: training, if it would have been in time
-// without; else something else, most often the load. kNone: it was neither.
-enum class MissCause : std::uint8_t { kNone, kTraining, kOther };
+// without; else something else, most often the load. kUnknown: training, or the model has become slower by itself since
+// it last ran without. kNone: it was neither.
+enum class MissCause : std::uint8_t { kNone, kTraining, kOther, kUnknown };
 [[nodiscard]] std::string_view MissCauseName(MissCause cause);
 
 // One answered request.

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "api/base/duration.h"
+#include "profiler/machine.h"
 #include "server/rest/reply.h"
 #include "server/trace/flight_copy.h"
 #include "server/trace/training_spans.h"
@@ -49,15 +50,35 @@ Json::Value RecentJson(const FlightRecorder* recorder, MonotonicTime now) {
   return json;
 }
 
+Json::Value CoresJson(int process) {
+  Json::Value json(Json::arrayValue);
+  for (const int core : AllowedCoreNumbers(process)) json.append(core);
+  return json;
+}
+
+Json::Value TrainerJson(const TrainerState& trainer) {
+  Json::Value json(Json::objectValue);
+  json["job"] = trainer.job == 0 ? Json::Value() : Json::Value(Json::Int64{trainer.job});
+  json["state"] = !trainer.hold ? "running" : trainer.hold == HoldReason::kPaused ? "paused" : "held";
+  json["held_for"] = trainer.hold ? Json::Value(std::string(HoldReasonName(*trainer.hold))) : Json::Value();
+  json["threads"] = trainer.threads;
+  json["threads_ordered"] = trainer.ordered > 0 ? Json::Value(trainer.ordered) : Json::Value();
+  json["permit"] = std::string(PermitName(trainer.permit));
+  json["cores"] = trainer.pid == 0 ? Json::Value(Json::arrayValue) : CoresJson(trainer.pid);
+  return json;
+}
+
 Json::Value StateJson(const ArbiterState& state) {
   Json::Value json(Json::objectValue);
   json["policy"] = state.policy;
   json["requests_under_way"] = Json::Int64{state.pending};
-  json["trainers"] = Json::UInt64{state.trainers};
+  json["cores"] = CoresJson(0);
+  json["trainers"] = Json::Value(Json::arrayValue);
+  for (const TrainerState& trainer : state.trainers) json["trainers"].append(TrainerJson(trainer));
   json["trainers_yield"] = state.yields;
-  json["training"] = state.trainers == 0 ? "none" : state.hold ? "held" : "runs";
+  json["training"] = state.trainers.empty() ? "none" : state.hold ? "held" : "runs";
   json["held_for"] = state.hold ? Json::Value(std::string(HoldReasonName(*state.hold))) : Json::Value();
-  json["heavy_operators"] = state.trainers == 0 ? "none" : state.hold_heavy ? "held" : "run";
+  json["heavy_operators"] = state.trainers.empty() ? "none" : state.hold_heavy ? "held" : "run";
   json["training_threads"] = state.threads > 0 ? Json::Value(state.threads) : Json::Value();
   json["request_demand"] = Json::Value();
   if (state.demand) {

@@ -237,6 +237,11 @@ void TellCause(const RequestStory& story, std::vector<std::string>& words) {
   const nanoseconds added = story.added.value_or(nanoseconds(0));
   if (story.cause == MissCause::kTraining) {
     words.push_back(Format("without training, which added up to {}, it would have been in time", TimeText(added)));
+  } else if (story.cause == MissCause::kUnknown) {
+    words.push_back(Format(
+        "whether it would have been in time without training is not known: its model was not seen to run without "
+        "for too long; judged by what it took then, training added up to {}",
+        TimeText(added)));
   } else if (story.cause == MissCause::kOther && added > nanoseconds(0)) {
     words.push_back(
         Format("training added at most {}; without it, it would not have been in time either", TimeText(added)));

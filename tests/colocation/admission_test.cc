@@ -117,12 +117,57 @@ TEST(Admission, OfARefusalTrainingAddsTheShareByWhichRunsAreLongerBesideIt) {
   const MonotonicTime now(1h);
   const RunPrediction run{.typical = 20ms, .high = 30ms, .learnt = now};
   const AdmissionSnapshot seen{.now = now, .deadline = now + 40ms, .max_queued = 8, .work_ahead = 50ms, .run = run};
-  const Shortfall half = ShortfallOf(seen, RunWeight::kCounted, 10ms);
+  const Shortfall half = ShortfallOf(seen, RunWeight::kCounted, {.typical = 10ms});
   EXPECT_EQ(half.late, 50ms + 30ms + 500us - 40ms);
   EXPECT_EQ(half.added, 40ms);
-  EXPECT_EQ(ShortfallOf(seen, RunWeight::kDoubtful, 10ms).added, 25ms) << "its own run did not count";
-  EXPECT_EQ(ShortfallOf(seen, RunWeight::kCounted, 20ms).added, 0ms);
-  EXPECT_EQ(ShortfallOf(seen, RunWeight::kCounted, 0ms).added, 0ms) << "not known";
+  EXPECT_TRUE(half.sure);
+  EXPECT_FALSE(ShortfallOf(seen, RunWeight::kCounted, {.typical = 10ms, .sure = false}).sure);
+  EXPECT_EQ(ShortfallOf(seen, RunWeight::kDoubtful, {.typical = 10ms}).added, 25ms) << "its own run did not count";
+  EXPECT_EQ(ShortfallOf(seen, RunWeight::kCounted, {.typical = 20ms}).added, 0ms);
+  EXPECT_EQ(ShortfallOf(seen, RunWeight::kCounted, {.typical = 0ms}).added, 0ms) << "not known";
+}
+
+TEST(Admission, TellsWhenARefusedRequestWouldBeLetIn) {
+  const MonotonicTime now = MonotonicTime{} + 10s;
+  const RunPrediction run{.typical = 20ms, .high = 30ms, .learnt = now - 400ms};
+  AdmissionSnapshot seen{.now = now, .deadline = now + 40ms, .max_queued = 8, .work_ahead = 5s, .run = run};
+  EXPECT_EQ(RetryAfter(seen, RunWeight::kCounted), 4991ms) << "when 9.5 ms of work are left, half for the answer";
+  EXPECT_EQ(RetryAfter(seen, RunWeight::kDoubtful), 4961ms);
+  seen.work_ahead = 31h;
+  EXPECT_EQ(RetryAfter(seen, RunWeight::kCounted), 30s);
+  seen.work_ahead = 9ms + 600us;
+  EXPECT_EQ(RetryAfter(seen, RunWeight::kCounted), 1ms) << "rounded up";
+}
+
+TEST(Admission, OneWhoseOwnRunIsTooLongIsLetInOnceThatIsOld) {
+  const MonotonicTime now = MonotonicTime{} + 10s;
+  const RunPrediction run{.typical = 90ms, .high = 100ms, .learnt = now - 400ms};
+  AdmissionSnapshot seen{.now = now, .deadline = now + 40ms, .max_queued = 8, .work_ahead = 10ms, .run = run};
+  const auto admitted = [&](std::chrono::nanoseconds later) {
+    AdmissionSnapshot then = seen;
+    then.now += later;
+    *then.deadline += later;
+    then.work_ahead = std::max(0ns, then.work_ahead - later);
+    return DeadlineAdmission().Admit(then).has_value();
+  };
+  EXPECT_EQ(RetryAfter(seen, RunWeight::kCounted), 601ms);
+  EXPECT_FALSE(admitted(600ms));
+  EXPECT_TRUE(admitted(601ms));
+  seen.work_ahead = 2s;
+  EXPECT_FALSE(admitted(RetryAfter(seen, RunWeight::kCounted) - 1ms)) << "what is ahead must be done, too";
+  EXPECT_TRUE(admitted(RetryAfter(seen, RunWeight::kCounted)));
+  seen.run->learnt = kBeforehand;
+  seen.work_ahead = 0ns;
+  EXPECT_EQ(RetryAfter(seen, RunWeight::kCounted), 1001ms) << "it grows old from now on";
+}
+
+TEST(Admission, WhereThereIsNoRoomWhatWaitsIsWaitedFor) {
+  AdmissionSnapshot seen{.now = MonotonicTime{} + 10s, .queued = 8, .max_queued = 8, .work_ahead = 1500ms};
+  EXPECT_EQ(RetryAfter(seen, RunWeight::kIgnored), 1500ms);
+  seen.work_ahead = 0ns;
+  EXPECT_EQ(RetryAfter(seen, RunWeight::kIgnored), 0ms) << "nothing is known";
+  seen = {.now = seen.now, .queued = 2, .queued_model = 2, .max_queued = 8, .max_queued_model = 2, .work_ahead = 1s};
+  EXPECT_EQ(RetryAfter(seen, RunWeight::kIgnored), 1s);
 }
 
 TEST(Admission, NamesThePoliciesThatThereAre) {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -51,7 +52,7 @@ TEST_F(ArbiterTest, LetsATrainerOnWhoseLeaseEnds) {
   ASSERT_TRUE(child.Becomes(true));
   lease.reset();
   EXPECT_TRUE(child.Becomes(false));
-  EXPECT_EQ(arbiter_.State().trainers, 0u);
+  EXPECT_TRUE(arbiter_.State().trainers.empty());
 }
 
 TEST_F(ArbiterTest, LetsATrainerOnThatWaitsByItself) {
@@ -80,6 +81,25 @@ TEST_F(ArbiterTest, OutlivesATrainerThatIsKilledInAHold) {
   EXPECT_TRUE(other.Becomes(true));
   EXPECT_FALSE(lease->held());
   EXPECT_TRUE(lease->lost());
+}
+
+TEST_F(ArbiterTest, TellsHowEachTrainerStands) {
+  const StoppableChild one;
+  const StoppableChild two;
+  const auto first = arbiter_.Admit({.pidfd = one.pidfd(), .threads = 2, .job = 7, .pid = one.pid()});
+  const auto second = arbiter_.Admit({.pidfd = two.pidfd(), .job = 8});
+  second->SetPaused(true);
+  std::vector<TrainerState> trainers = arbiter_.State().trainers;
+  ASSERT_EQ(trainers.size(), 2u);
+  EXPECT_EQ(std::tuple(trainers[0].job, trainers[0].pid, trainers[0].threads), std::tuple(7, one.pid(), 2));
+  EXPECT_FALSE(trainers[0].hold);
+  EXPECT_EQ(trainers[1].hold, HoldReason::kPaused);
+  EXPECT_EQ(trainers[1].permit, Permit::kHold);
+  arbiter_.RequestBegan();
+  ASSERT_TRUE(one.Becomes(true));
+  trainers = arbiter_.State().trainers;
+  EXPECT_EQ(trainers[0].hold, HoldReason::kRequests);
+  EXPECT_EQ(trainers[1].hold, HoldReason::kPaused) << "it waits because a person said so";
 }
 
 TEST(Arbiter, TellsTheTollWhetherATrainerRuns) {

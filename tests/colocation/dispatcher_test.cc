@@ -227,6 +227,22 @@ TEST_F(DispatcherTest, RefusesBeyondTheModelsOwnBound) {
   EXPECT_TRUE(running.answer.get() && waiting.answer.get() && other.answer.get());
 }
 
+TEST_F(DispatcherTest, AFullQueueTellsHowLongWhatWaitsTakes) {
+  single_->latency().Observe(1, 400ms, clock_.Now());
+  Dispatcher dispatcher(clock_, admission_, {.max_queued = 2});
+  Sent running = Send(dispatcher, single_, 0);
+  gate_.WaitForRuns(1);
+  Sent first = Send(dispatcher, single_, 1);
+  Sent second = Send(dispatcher, single_, 2);
+  EXPECT_EQ(Send(dispatcher, single_, 3).answer.get().error().retry_after, 1200ms) << "what runs, and the two";
+  EXPECT_EQ(Send(dispatcher, single_, 4, 9, 10s).answer.get().error().retry_after, 400ms) << "it would be the next";
+  EXPECT_EQ(Send(dispatcher, batching_, 5, 1).answer.get().error().retry_after, 400ms) << "so would this one";
+  const auto late = Send(dispatcher, single_, 6, 9, -1ms).answer.get();
+  EXPECT_EQ(late.error().retry_after, 0ms) << "it was late already";
+  gate_.Open();
+  EXPECT_TRUE(running.answer.get() && first.answer.get() && second.answer.get());
+}
+
 TEST_F(DispatcherTest, ARunWithoutMemoryFailsAloneAndTheNextIsAnswered) {
   Dispatcher dispatcher(clock_, admission_, {});
   bool short_of_memory = true;
@@ -401,6 +417,7 @@ TEST_F(DispatcherTest, RefusesAtArrivalWhatWouldBeLateBehindWhatRunsAndWaits) {
   ASSERT_FALSE(late);
   EXPECT_EQ(late.error().code, ErrorCode::kUnavailable);
   EXPECT_NE(late.error().message.find("30.000 ms of work ahead"), std::string::npos) << late.error().message;
+  EXPECT_EQ(late.error().retry_after, 2ms) << "30 ms, a run of up to 12.5 ms and the answer in 41 ms";
   Sent patient = Send(dispatcher, single_, 5);
   gate_.Open();
   for (Sent* sent : {&running, &urgent, &waiting, &later, &patient}) EXPECT_TRUE(sent->answer.get());

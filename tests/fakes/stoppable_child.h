@@ -32,6 +32,7 @@ class StoppableChild {
   StoppableChild(const StoppableChild&) = delete;
   StoppableChild& operator=(const StoppableChild&) = delete;
 
+  [[nodiscard]] int pid() const { return pid_; }
   [[nodiscard]] int pidfd() const { return pidfd_; }
   void End() {
     if (std::exchange(ended_, true)) return;

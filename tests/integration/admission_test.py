@@ -1,9 +1,11 @@
 """Requests that cannot be answered in time: refused when they arrive, with the reason, and never computed."""
 import time
 
+import grpc
 import numpy as np
 import tritonclient.grpc
 import tritonclient.utils
+from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 import models
 from raw_http import Connection, HostileTest, request, slow_body
@@ -39,6 +41,14 @@ class Admission(HostileTest):
         self.server.wait_busy()
         return holder
 
+    def assertTold(self, headers, most=30_000):
+        """When to come again; how many milliseconds that is."""
+        wait = int(headers["Tandem-Retry-After-Ms"])
+        self.assertGreaterEqual(wait, 1)
+        self.assertLessEqual(wait, most)
+        self.assertEqual(int(headers["Retry-After"]), -(-wait // 1000), "rounded up")
+        return wait
+
     def test_what_would_be_late_is_refused_while_others_run(self):
         took = self.learn("over_rest")
         holder = self.hold()
@@ -47,6 +57,7 @@ class Admission(HostileTest):
         before = self.server.metric(rejected), self.server.metric(runs)
         answer = self.send(body("over_rest", 20_000, slo_ms=took * 0.7))
         self.assertRefused(answer, "model 'over_rest': the deadline cannot be met", "ms of work ahead", status=503)
+        self.assertTold(answer.headers)
         self.assertEqual(self.server.metric(rejected), before[0] + 1)
         self.assertEqual(self.server.metric("tandem_queue_depth"), 0)
 
@@ -70,6 +81,24 @@ class Admission(HostileTest):
         with self.assertRaisesRegex(tritonclient.utils.InferenceServerException, "the deadline cannot be met") as said:
             client.infer("over_grpc", [x, steps], parameters={"slo_ms": took * 0.7})
         self.assertIn("UNAVAILABLE", said.exception.status())
+        # Triton's client does not show what follows an error.
+        message = service_pb2.ModelInferRequest(model_name="over_grpc",
+                                                inputs=[{
+                                                    "name": "x",
+                                                    "datatype": "FP32",
+                                                    "shape": [1, 256]
+                                                }, {
+                                                    "name": "steps",
+                                                    "datatype": "INT64",
+                                                    "shape": [1]
+                                                }],
+                                                raw_input_contents=[bytes(1024), (20_000).to_bytes(8, "little")])
+        with grpc.insecure_channel(self.server.grpc) as channel, self.assertRaises(grpc.RpcError) as refused:
+            service_pb2_grpc.GRPCInferenceServiceStub(channel).ModelInfer(message,
+                                                                          metadata=[("x-slo-ms", str(took * 0.7))])
+        self.assertEqual(refused.exception.code(), grpc.StatusCode.UNAVAILABLE)
+        trailers = dict(refused.exception.trailing_metadata())
+        self.assertIn(int(trailers["retry-after-ms"]), range(1, 30_001))
         holder.close()
 
     def test_a_large_body_that_would_come_in_vain_is_not_asked_for(self):
@@ -104,6 +133,7 @@ class Admission(HostileTest):
         for expect in ([], [("Expect", "100-continue")], [("Expect", "100-continue")]):
             client, answer = refused(*expect)
             self.assertRefused(answer, "model 'unread': the deadline cannot be met", status=503)
+            self.assertTold(answer.headers)
             self.assertEqual(answer.headers["Connection"], "close")
             self.assertTrue(client.ended())
         self.assertGreaterEqual(self.server.metric(rejected), before[0] + 3)
@@ -184,6 +214,35 @@ class Restart(TandemTest):
         self.assertFalse((state / "learnt-runs").exists())
         self.assertEqual(first.stop(), 0)
         self.assertTrue((state / "learnt-runs").exists())
+
+
+class FullQueue(HostileTest):
+    flags = ("--max-queue", "2")
+
+    @classmethod
+    def fill(cls, repository):
+        super().fill(repository)
+        for name in ("slow", "queued"):
+            models.place(repository, name, models.slow())
+
+    def test_tells_how_long_what_waits_takes(self):
+        begun = time.monotonic()
+        self.assertEqual(self.send(body("queued", 100_000)).status, 200)
+        took = 1000 * (time.monotonic() - begun)
+        holder = self.connect().send(body("slow", 20_000_000))
+        self.server.wait_busy()
+        waiting = [self.connect().send(body("queued", 100_000)) for _ in range(2)]
+        until(lambda: self.server.metric("tandem_queue_depth") == 2, "the queue is full")
+        answer = self.send(body("queued", 10))
+        self.assertRefused(answer, "the queue is full", status=503)
+        # The first run is what is known of two more; the one that runs is known by the warm-up.
+        wait = int(answer.headers["Tandem-Retry-After-Ms"])
+        self.assertGreater(wait, took / 2)
+        self.assertLess(wait, 20 * took)
+        self.assertEqual(int(answer.headers["Retry-After"]), -(-wait // 1000), "rounded up")
+        for client in (*waiting, holder):
+            client.close()
+        until(lambda: self.server.metric("tandem_queue_depth") == 0, "nobody waits for them")
 
 
 class Queue(HostileTest):

@@ -2,6 +2,7 @@
 much load. Requests are answered, and training goes on."""
 import os
 import pathlib
+import re
 import signal
 import sys
 import threading
@@ -46,6 +47,17 @@ while True:
     if rounds == 20:
         print("scribbled", flush=True)
 """
+
+
+def spelled(cores):
+    """0-3,8: as the log has them."""
+    text = ""
+    for core in sorted(cores):
+        if core - 1 not in cores:
+            text += f",{core}"
+        elif core + 1 not in cores:
+            text += f"-{core}"
+    return text[1:]
 
 
 class HostileTrainer(ColocationTest):
@@ -173,12 +185,22 @@ class Cores(ColocationTest):
         job_id, trainer = self.begin()
         for now in ({min(cores)}, {max(cores)}, cores):
             with self.subTest(cores=now):
+                before = self.state_now()["cores"]
                 self.keep_to(now, self.server.pid, trainer)
+                self.assertEqual(self.state_now()["cores"], sorted(now))
+                self.assertEqual(self.state_now()["trainers"][0]["cores"], sorted(now))
+                change = f" before={spelled(before)} now={spelled(now)}\n"
+                for line in ("cores of the server changed", f"cores of a trainer changed job={job_id}"):
+                    until(lambda: line + change in self.server.log(), line)
                 with Connection(self.server.http_port) as client:
                     client.send(slow_body(20_000_000))
                     until(lambda: stopped(trainer), "it stands still")
-                    self.assertEqual(self.state_now()["held_for"], "requests")
+                    state = self.state_now()
+                    self.assertEqual(state["held_for"], "requests")
+                    (told, ) = state["trainers"]
+                    self.assertEqual((told["job"], told["state"], told["held_for"]), (job_id, "held", "requests"))
                 until(lambda: not stopped(trainer), "it goes on")
+                until(lambda: self.state_now()["trainers"][0]["state"] == "running", "which is told")
                 self.accuracy()
                 self.wait_step(job_id, self.show(job_id)["progress"]["step"] + 5)
         self.assertEqual(self.show(job_id)["attempts"], 1)
@@ -201,6 +223,9 @@ class Cores(ColocationTest):
         job_id, trainer = self.begin()
         group.set({min(cores)})
         until(lambda: os.sched_getaffinity(trainer) == {min(cores)}, "it has moved")
+        self.assertEqual(self.state_now()["trainers"][0]["cores"], [min(cores)])
+        until(lambda: re.search(rf"cores of a trainer changed job={job_id} .* now={min(cores)}\n", self.server.log()),
+              "the log says so")
         self.wait_step(job_id, self.show(job_id)["progress"]["step"] + 5)
         for attempt in (2, 3):
             (trainer, ) = self.server.trainers()
@@ -226,7 +251,7 @@ class Overload(ColocationTest):
         counted = lambda: [self.server.metric(f'tandem_slo_{name}_total{{model="slow"}}') for name in counters]
         caused = lambda: sum(
             self.server.metric(f'tandem_slo_missed_by_cause_total{{cause="{cause}",model="slow"}}')
-            for cause in ("training", "other"))
+            for cause in ("training", "other", "unknown"))
         stop = threading.Event()
         self.addCleanup(stop.set)
         # Half of them have no time at all, so that some are late however fast the machine is.

@@ -121,6 +121,8 @@ class Pause(ColocationTest):
         until(lambda: stopped(trainer), "the trainer stands still")
         state = self.state_now()
         self.assertEqual((state["training"], state["held_for"], state["requests_under_way"]), ("held", "requests", 1))
+        (told, ) = state["trainers"]
+        self.assertEqual((told["job"], told["state"], told["held_for"]), (job_id, "held", "requests"))
         step = self.show(job_id)["progress"]["step"]
         time.sleep(6)  # Longer than a trainer may do nothing.
         self.assertEqual(self.server.trainers(), [trainer], "it was told to wait, so it does not hang")
@@ -206,6 +208,10 @@ class Quota(ColocationTest):
     def limit_now(self):
         return self.limit.find(self.state_now()["cpu_limits"])
 
+    def wait_told(self, what, before, now):
+        line = f"CPU limit {what} group={self.limit.folders[0]} before={before} now={now}\n"
+        until(lambda: line in self.server.log(), f"the log says: {line}")
+
     def test_a_limit_may_be_set_while_training(self):
         self.limit.set(None)
         self.serve()
@@ -213,6 +219,7 @@ class Quota(ColocationTest):
         self.assertIsNone(self.limit_now())
         self.limit.set(0.8)
         until(lambda: self.held(job_id, "quota") > 0.2, "the trainer is held")
+        self.wait_told("set", "none", "0.8")
 
     def test_training_is_paced_by_a_cpu_limit_and_ends_as_it_would_without(self):
         self.serve("--colocation", "none")
@@ -245,8 +252,10 @@ class Quota(ColocationTest):
         until(lambda: self.held(job_id, "quota") > 0.2, "the trainer is held")
         self.limit.set(0.5)
         until(lambda: self.limit_now()["cores"] == 0.5, "the new limit is seen")
+        self.wait_told("changed", "0.8", "0.5")
         self.limit.set(None)
         until(lambda: not self.limit_now(), "that it was lifted is seen")
+        self.wait_told("lifted", "0.5", "none")
         time.sleep(0.5)  # What was held before may be counted a little later.
         before = self.held(job_id, "quota")
         self.wait_step(job_id, self.show(job_id)["progress"]["step"] + 20)
@@ -264,6 +273,8 @@ class Quota(ColocationTest):
         before = self.held(job_id, "quota")
         time.sleep(0.5)
         self.assertFalse(stopped(trainer))
+        (told, ) = self.state_now()["trainers"]
+        self.assertEqual((told["state"], told["held_for"], told["permit"]), ("paused", "paused", "hold"))
         self.assertEqual(self.held(job_id, "quota"), before)
         self.call("POST", f"/jobs/{job_id}/resume")
         until(lambda: self.held(job_id, "quota") > before, "the trainer is paced again")

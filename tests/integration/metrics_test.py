@@ -22,7 +22,8 @@ DURATIONS = {
     for kind in ("request", "queue", "compute_input", "compute_infer", "compute_output")
 }
 COUNTERS = {
-    "nv_inference_request_success", "nv_inference_request_failure", "nv_inference_count", "nv_inference_exec_count"
+    "nv_inference_request_success", "nv_inference_request_failure", "nv_inference_count", "nv_inference_exec_count",
+    "tandem_run_predicted_bound"
 } | DURATIONS
 GAUGES = {
     "nv_inference_pending_request_count", "nv_cpu_utilization", "nv_cpu_memory_total_bytes", "nv_cpu_memory_used_bytes",
@@ -121,6 +122,21 @@ class Metrics(HostileTest):
         self.assertEqual(grown[("tandem_batch_size_sum", ("model", "bias"))], 10)
         self.assertFalse([key for key in grown if key[0].startswith("tandem_slo")],
                          "a request without a deadline counts for no SLO")
+
+    def test_tells_how_often_the_bound_of_a_run_held(self):
+        def compared(grown):
+            return {
+                dict(labels)["outcome"]: value for (name, *labels), value in grown.items()
+                if name == "tandem_run_predicted_bound_total" and ("model", "bias") in labels
+            }
+
+        begun = time.monotonic()
+        self.infer()  # From now on the bound is not old, for a second: what follows at once is compared.
+        counts = compared(self.growth(lambda: [self.infer() for _ in range(20)]))
+        self.assertLessEqual(set(counts), {"within", "exceeded"})
+        self.assertLessEqual(sum(counts.values()), 20)
+        if time.monotonic() - begun < 1:
+            self.assertEqual(sum(counts.values()), 20, "each counts once")
 
     def test_histograms_are_whole(self):
         self.infer()

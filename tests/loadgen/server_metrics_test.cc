@@ -94,9 +94,10 @@ TEST(ServerMetrics, ReadsHowManyMissesTrainingIsToBlameFor) {
   const auto metrics = ParseServerMetrics(
       "tandem_slo_missed_by_cause_total{model=\"a\",cause=\"training\"} 2\n"
       "tandem_slo_missed_by_cause_total{model=\"a\",cause=\"other\"} 30\n"
-      "tandem_slo_missed_by_cause_total{model=\"b\",cause=\"training\"} 1\n");
+      "tandem_slo_missed_by_cause_total{model=\"b\",cause=\"training\"} 1\n"
+      "tandem_slo_missed_by_cause_total{model=\"b\",cause=\"unknown\"} 4\n");
   ASSERT_TRUE(metrics);
-  EXPECT_EQ(metrics->missed_by_training, 3);
+  EXPECT_EQ(metrics->missed_by_training, 7) << "what may be its fault is taken to be";
   EXPECT_EQ(ParseServerMetrics(kAfter)->missed_by_training, std::nullopt);
 }
 

@@ -108,7 +108,7 @@ TEST_F(LatencyModelTest, WhatIsKnownFromBeforehandIsNotOldUntilSomebodyWasRefuse
   EXPECT_EQ(Typical(1), 10ms);
   EXPECT_EQ(High(1), 20ms);
   const MonotonicTime learnt = model_.Predict(4)->learnt;
-  model_.NoteRefusal(clock_.Now());
+  model_.BeginToAge(clock_.Now());
   EXPECT_EQ(model_.Predict(1)->learnt, clock_.Now());
   EXPECT_EQ(model_.Predict(4)->learnt, learnt) << "what a run has taught is as old as that";
 }

@@ -54,5 +54,11 @@ TEST(Machine, HasAtLeastOneCore) {
   EXPECT_GE(UsableCores(), 1);
 }
 
+TEST(Machine, SpellsCoresAsTheKernelDoes) {
+  EXPECT_EQ(CoreNumbersText({}), "");
+  EXPECT_EQ(CoreNumbersText(std::vector{3}), "3");
+  EXPECT_EQ(CoreNumbersText(std::vector{0, 1, 2, 3, 8, 10, 11}), "0-3,8,10-11");
+}
+
 }  // namespace
 }  // namespace tandem

@@ -10,13 +10,15 @@ using namespace std::chrono_literals;
 class TrainingTollTest : public ::testing::Test {
  protected:
   // A run of worker 0 that begins now and for which nobody waits.
-  void Run(std::chrono::nanoseconds took, std::chrono::nanoseconds alone) {
+  void Run(std::chrono::nanoseconds took, std::chrono::nanoseconds typical, bool sure = true) {
+    const AloneTime alone{.typical = typical, .sure = sure};
     const MonotonicTime began = clock_.Now();
     toll_.RunBegan(0, began, began, alone);
     clock_.Advance(took);
     beside_ = toll_.RunEnded(0, began, clock_.Now(), alone);
   }
-  std::chrono::nanoseconds Added() const { return toll_.Added(clock_.Now()); }
+  std::chrono::nanoseconds Added() const { return toll_.Added(clock_.Now()).added; }
+  std::chrono::nanoseconds Doubtful() const { return toll_.Added(clock_.Now()).doubtful; }
 
   FakeClock clock_;
   TrainingToll toll_;
@@ -45,21 +47,34 @@ TEST_F(TrainingTollTest, OfARunThatIsNotKnownNothingIsSaid) {
   EXPECT_EQ(Added(), 0ns);
 }
 
+TEST_F(TrainingTollTest, WhatIsJudgedByOldTimesIsKeptApart) {
+  toll_.TrainerRuns();
+  Run(30ms, 10ms);
+  Run(15ms, 10ms, false);
+  EXPECT_EQ(Added(), 25ms) << "all of it";
+  EXPECT_EQ(Doubtful(), 5ms);
+  const MonotonicTime began = clock_.Now();
+  toll_.RunBegan(0, began, began, {.typical = 10ms, .sure = false});
+  clock_.Advance(12ms);
+  EXPECT_EQ(Added(), 27ms);
+  EXPECT_EQ(Doubtful(), 7ms) << "also of one that is under way";
+}
+
 TEST_F(TrainingTollTest, ATrainerThatStopsOrComesInTheMiddleCounts) {
   toll_.TrainerRuns();
   clock_.Advance(1s);
   const MonotonicTime began = clock_.Now();
-  toll_.RunBegan(0, began, began, 10ms);
+  toll_.RunBegan(0, began, began, {.typical = 10ms});
   toll_.TrainerStops(clock_.Now());
   clock_.Advance(15ms);
-  EXPECT_TRUE(toll_.RunEnded(0, began, clock_.Now(), 10ms));
+  EXPECT_TRUE(toll_.RunEnded(0, began, clock_.Now(), {.typical = 10ms}));
   EXPECT_EQ(Added(), 5ms);
   clock_.Advance(1s);
   const MonotonicTime next = clock_.Now();
-  toll_.RunBegan(0, next, next, 10ms);
+  toll_.RunBegan(0, next, next, {.typical = 10ms});
   clock_.Advance(15ms);
   toll_.TrainerRuns();
-  EXPECT_TRUE(toll_.RunEnded(0, next, clock_.Now(), 10ms));
+  EXPECT_TRUE(toll_.RunEnded(0, next, clock_.Now(), {.typical = 10ms}));
   EXPECT_EQ(Added(), 10ms);
 }
 
@@ -83,12 +98,12 @@ TEST_F(TrainingTollTest, OneOfTwoTrainersIsEnough) {
 TEST_F(TrainingTollTest, ARunUnderWayCountsAsFarAsItIsTooLongAlready) {
   toll_.TrainerRuns();
   const MonotonicTime began = clock_.Now();
-  toll_.RunBegan(0, began, began, 10ms);
+  toll_.RunBegan(0, began, began, {.typical = 10ms});
   clock_.Advance(9ms);
   EXPECT_EQ(Added(), 0ns);
   clock_.Advance(4ms);
   EXPECT_EQ(Added(), 3ms);
-  EXPECT_TRUE(toll_.RunEnded(0, began, clock_.Now(), 10ms));
+  EXPECT_TRUE(toll_.RunEnded(0, began, clock_.Now(), {.typical = 10ms}));
   EXPECT_EQ(Added(), 3ms) << "not twice";
 }
 
@@ -97,16 +112,16 @@ TEST_F(TrainingTollTest, AThreadThatDoesNotComeToRunCounts) {
   Run(10ms, 10ms);
   const MonotonicTime waited_since = clock_.Now() - 5ms;
   clock_.Advance(3ms);
-  toll_.RunBegan(0, waited_since, clock_.Now(), 10ms);
+  toll_.RunBegan(0, waited_since, clock_.Now(), {.typical = 10ms});
   EXPECT_EQ(Added(), 3ms - TrainingToll::kWaking) << "from when the worker was free on";
 }
 
 TEST_F(TrainingTollTest, WhoeverIsNoWorkerMayRunToo) {
   toll_.TrainerRuns();
   const MonotonicTime began = clock_.Now();
-  toll_.RunBegan(65'535, began, began, 1ms);
+  toll_.RunBegan(65'535, began, began, {.typical = 1ms});
   clock_.Advance(3ms);
-  EXPECT_TRUE(toll_.RunEnded(65'535, began, clock_.Now(), 1ms));
+  EXPECT_TRUE(toll_.RunEnded(65'535, began, clock_.Now(), {.typical = 1ms}));
   EXPECT_EQ(Added(), 2ms);
 }
 

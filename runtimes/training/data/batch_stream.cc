@@ -6,8 +6,6 @@
 #include <system_error>
 #include <utility>
 
-#include <pthread.h>
-
 #include "api/base/thread_name.h"
 #include "runtimes/training/data/mapped_file.h"
 

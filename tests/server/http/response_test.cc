@@ -57,6 +57,15 @@ TEST(Response, UnavailableSaysWhenToRetryUnlessTheHandlerDid) {
   EXPECT_THAT(Head(own), Not(HasSubstr("Retry-After: 1")));
 }
 
+TEST(Response, WhatIsKnownOfTheWaitIsToldInWholeSecondsAndInMilliseconds) {
+  Error full{ErrorCode::kUnavailable, "full"};
+  EXPECT_THAT(Head(ErrorResponse(full)), Not(HasSubstr("Tandem-Retry-After-Ms")));
+  full.retry_after = std::chrono::milliseconds(2001);
+  EXPECT_THAT(Head(ErrorResponse(full)), HasSubstr("Retry-After: 3\r\nTandem-Retry-After-Ms: 2001\r\n"));
+  full.retry_after = std::chrono::milliseconds(1);
+  EXPECT_THAT(Head(ErrorResponse(full)), HasSubstr("Retry-After: 1\r\nTandem-Retry-After-Ms: 1\r\n"));
+}
+
 TEST(Response, UnauthenticatedSaysHow) {
   EXPECT_THAT(Head(ErrorResponse(401, "no token")), HasSubstr("WWW-Authenticate: Bearer\r\n"));
 }

@@ -32,6 +32,14 @@ class MissCauseTest : public InferenceServiceTest {
       return std::vector<Tensor>{output};
     };
   }
+  // With a trainer that never stops.
+  void RunFor(std::chrono::nanoseconds time) {
+    const MonotonicTime until = clock_.Now() + time;
+    while (clock_.Now() < until) {
+      EXPECT_TRUE(Send(1h).get());
+      clock_.Advance(1s);
+    }
+  }
   // Has one under way that ends when the test lets it.
   void Occupy() {
     hold_first_ = true;
@@ -47,7 +55,7 @@ class MissCauseTest : public InferenceServiceTest {
   std::string Causes() const {
     const std::string text = Text();
     std::string counts;
-    for (const char* cause : {"training", "other"}) {
+    for (const char* cause : {"training", "other", "unknown"}) {
       const std::string key = Format("tandem_slo_missed_by_cause_total{{cause=\"{}\",model=\"m\"}} ", cause);
       const auto at = text.find(key);
       counts += Format("{}={} ", cause, at == std::string::npos ? '-' : text[at + key.size()]);
@@ -74,17 +82,17 @@ TEST_F(MissCauseTest, TrainingIsToBlameWhenItsRunWouldHaveBeenInTimeWithoutIt) {
   toll_.TrainerRuns();
   took_ = 30ms;
   EXPECT_TRUE(Send(20ms).get());
-  EXPECT_EQ(Causes(), "training=1 other=0 ");
+  EXPECT_EQ(Causes(), "training=1 other=0 unknown=0 ");
   EXPECT_TRUE(Send(5ms).get());
-  EXPECT_EQ(Causes(), "training=1 other=1 ") << "10 ms would have been too long, too";
+  EXPECT_EQ(Causes(), "training=1 other=1 unknown=0 ") << "10 ms would have been too long, too";
   EXPECT_TRUE(Send(40ms).get());
-  EXPECT_EQ(Causes(), "training=1 other=1 ") << "it was met";
+  EXPECT_EQ(Causes(), "training=1 other=1 unknown=0 ") << "it was met";
 }
 
 TEST_F(MissCauseTest, WithoutATrainerItIsNotToBlame) {
   took_ = 30ms;
   EXPECT_TRUE(Send(20ms).get());
-  EXPECT_EQ(Causes(), "training=0 other=1 ");
+  EXPECT_EQ(Causes(), "training=0 other=1 unknown=0 ");
 }
 
 TEST_F(MissCauseTest, TheRunsThatItWaitedForCountToo) {
@@ -94,7 +102,7 @@ TEST_F(MissCauseTest, TheRunsThatItWaitedForCountToo) {
   clock_.Advance(20ms);
   go_on_.set_value();
   EXPECT_TRUE(late.get());
-  EXPECT_EQ(Causes(), "training=1 other=0 ") << "10 ms and 10 ms would have been in time";
+  EXPECT_EQ(Causes(), "training=1 other=0 unknown=0 ") << "10 ms and 10 ms would have been in time";
 }
 
 TEST_F(MissCauseTest, OneThatWasNeverComputedWouldHaveNeededItsOwnRun) {
@@ -105,7 +113,7 @@ TEST_F(MissCauseTest, OneThatWasNeverComputedWouldHaveNeededItsOwnRun) {
   clock_.Advance(21ms);
   EXPECT_FALSE(in_time.get());
   EXPECT_FALSE(late_anyway.get());
-  EXPECT_EQ(Causes(), "training=1 other=1 ");
+  EXPECT_EQ(Causes(), "training=1 other=1 unknown=0 ");
   EXPECT_EQ(Slo(), "met=0 missed=0 rejected=2 ");
   go_on_.set_value();
   first_.get_future().wait();
@@ -116,15 +124,15 @@ TEST_F(MissCauseTest, ARefusalIsTrainingsFaultWhenTheTimesWithoutItWouldHaveLetI
   InferenceService& service = service_of_refusals_.emplace(
       InferenceService::Parts{clock_, refusing_, regions_, metrics_, nullptr, nullptr, &toll_}, find_, std::nullopt);
   EXPECT_TRUE(service.RefuseUnread("m", "", 20ms));
-  EXPECT_EQ(Causes(), "training=0 other=1 ") << "nothing is trained";
+  EXPECT_EQ(Causes(), "training=0 other=1 unknown=0 ") << "nothing is trained";
   toll_.TrainerRuns();
   EXPECT_TRUE(service.RefuseUnread("m", "", 20ms));
   EXPECT_TRUE(service.RefuseUnread("m", "", 5ms));
-  EXPECT_EQ(Causes(), "training=1 other=2 ");
+  EXPECT_EQ(Causes(), "training=1 other=2 unknown=0 ");
   bool refused = false;
   service.Infer(Request(20ms), [&](const Result<InferResponse>& response) { refused = !response; });
   EXPECT_TRUE(refused);
-  EXPECT_EQ(Causes(), "training=2 other=2 ");
+  EXPECT_EQ(Causes(), "training=2 other=2 unknown=0 ");
 }
 
 TEST_F(MissCauseTest, OnlyRunsWithoutTrainingTeachWhatRunsTakeWithoutIt) {
@@ -141,6 +149,65 @@ TEST_F(MissCauseTest, OnlyRunsWithoutTrainingTeachWhatRunsTakeWithoutIt) {
   EXPECT_LT(alone(), 10ms);
 }
 
+TEST_F(MissCauseTest, AModelThatBecomesSlowerByItselfIsNotTrainingsFaultForEver) {
+  toll_.TrainerRuns();
+  took_ = 20ms;
+  RunFor(4min);
+  EXPECT_TRUE(Send(15ms).get());
+  EXPECT_EQ(Causes(), "training=1 other=0 unknown=0 ") << "its runs alone were seen lately";
+  RunFor(2min);
+  EXPECT_TRUE(Send(15ms).get());
+  EXPECT_EQ(Causes(), "training=1 other=0 unknown=1 ") << "it may be slower without training, too";
+  EXPECT_TRUE(Send(5ms).get());
+  EXPECT_EQ(Causes(), "training=1 other=1 unknown=1 ") << "however fast it was: this is too little";
+  toll_.TrainerStops(clock_.Now());
+  RunFor(1min);
+  toll_.TrainerRuns();
+  EXPECT_TRUE(Send(15ms).get());
+  EXPECT_EQ(Causes(), "training=1 other=2 unknown=1 ") << "it is";
+}
+
+TEST_F(MissCauseTest, WhileMostRunsAreAsShortAsAloneTrainingIsToBlameForTheOthers) {
+  toll_.TrainerRuns();
+  RunFor(1h);
+  took_ = 20ms;
+  EXPECT_TRUE(Send(15ms).get());
+  EXPECT_EQ(Causes(), "training=1 other=0 unknown=0 ");
+}
+
+TEST_F(MissCauseTest, WhatIsKnownFromBeforehandGrowsOldBesideTraining) {
+  servable_ = testing::MakeServable("m", {.max_batch_size = 4}, run_);
+  servable_->latency().Recall({.elements = 1, .typical = 10ms, .spread = 1});
+  servable_->alone().Recall({.elements = 1, .typical = 10ms, .spread = 1});
+  toll_.TrainerRuns();
+  took_ = 20ms;
+  RunFor(1min);
+  EXPECT_TRUE(Send(15ms).get());
+  EXPECT_EQ(Causes(), "training=1 other=0 unknown=0 ");
+  RunFor(5min);
+  EXPECT_TRUE(Send(15ms).get());
+  EXPECT_EQ(Causes(), "training=1 other=0 unknown=1 ");
+}
+
+TEST_F(MissCauseTest, OneThatNeverRanAloneHasNothingToBeComparedWith) {
+  servable_ = testing::MakeServable("m", {.max_batch_size = 4}, run_);
+  toll_.TrainerRuns();
+  RunFor(10s);
+  took_ = 30ms;
+  EXPECT_TRUE(Send(20ms).get());
+  EXPECT_EQ(Causes(), "training=0 other=0 unknown=1 ");
+}
+
+TEST_F(MissCauseTest, ARefusalByOldTimesHasNoKnownCause) {
+  servable_->latency().Recall({.elements = 1, .typical = 30ms, .spread = 1});
+  clock_.Advance(6min);
+  InferenceService& service = service_of_refusals_.emplace(
+      InferenceService::Parts{clock_, refusing_, regions_, metrics_, nullptr, nullptr, &toll_}, find_, std::nullopt);
+  toll_.TrainerRuns();
+  EXPECT_TRUE(service.RefuseUnread("m", "", 20ms));
+  EXPECT_EQ(Causes(), "training=0 other=0 unknown=1 ");
+}
+
 TEST_F(MissCauseTest, WhatFailedForAnotherReasonIsNotTrainingsFault) {
   toll_.TrainerRuns();
   run_ = [this](std::span<const Tensor>, std::span<const std::string>, CancelToken&) -> Result<std::vector<Tensor>> {
@@ -148,7 +215,7 @@ TEST_F(MissCauseTest, WhatFailedForAnotherReasonIsNotTrainingsFault) {
     return Fail(ErrorCode::kInternal, "broken");
   };
   EXPECT_FALSE(Send(20ms).get());
-  EXPECT_EQ(Causes(), "training=0 other=1 ");
+  EXPECT_EQ(Causes(), "training=0 other=1 unknown=0 ");
 }
 
 }  // namespace

@@ -58,11 +58,17 @@ TEST(Outcome, TrainingIsToBlameForWhatItAddedAndNoMore) {
   EXPECT_EQ(CauseOf(SloVerdict::kNone, {.late = 4ms, .added = 5ms}), MissCause::kNone);
 }
 
+TEST(Outcome, WhatDependsOnDoubtfulTimesHasNoKnownCause) {
+  EXPECT_EQ(CauseOf(SloVerdict::kMissed, {.late = 4ms, .added = 5ms, .doubtful = 2ms}), MissCause::kUnknown);
+  EXPECT_EQ(CauseOf(SloVerdict::kMissed, {.late = 4ms, .added = 6ms, .doubtful = 2ms}), MissCause::kTraining);
+  EXPECT_EQ(CauseOf(SloVerdict::kMissed, {.late = 4ms, .added = 3ms, .doubtful = 3ms}), MissCause::kOther);
+}
+
 TEST(Outcome, TrainingAddsNoMoreThanTheWholeTime) {
   const MonotonicTime arrival(1h);
-  EXPECT_EQ(LatenessOf(arrival, arrival + 5ms, arrival + 7ms, 0ms, 9ms).added, 7ms);
-  EXPECT_EQ(LatenessOf(arrival, arrival + 5ms, arrival + 7ms, 0ms, -1ms).added, 0ms);
-  EXPECT_EQ(LatenessOf(arrival, arrival + 5ms, arrival + 7ms, 3ms, 1ms).late, 5ms);
+  EXPECT_EQ(LatenessOf(arrival, arrival + 5ms, arrival + 7ms, 0ms, {.added = 9ms}).added, 7ms);
+  EXPECT_EQ(LatenessOf(arrival, arrival + 5ms, arrival + 7ms, 0ms, {.added = -1ms}).added, 0ms);
+  EXPECT_EQ(LatenessOf(arrival, arrival + 5ms, arrival + 7ms, 3ms, {.added = 1ms}).late, 5ms);
 }
 
 TEST(Outcome, FailuresHaveTritonsReasons) {

@@ -65,10 +65,12 @@ TEST_F(RequestMetricsTest, CountsWhatIsMissedByItsCause) {
   metrics_.Record({.model = "m", .slo = SloVerdict::kMissed, .cause = MissCause::kTraining});
   metrics_.Record({.model = "m", .slo = SloVerdict::kRejected, .cause = MissCause::kOther});
   metrics_.Record({.model = "m", .slo = SloVerdict::kMissed, .cause = MissCause::kOther});
+  metrics_.Record({.model = "m", .slo = SloVerdict::kMissed, .cause = MissCause::kUnknown});
   metrics_.Record({.model = "m", .slo = SloVerdict::kMet});
   const std::string text = Text();
   EXPECT_THAT(text, HasSubstr(R"(tandem_slo_missed_by_cause_total{cause="training",model="m"} 1)"));
   EXPECT_THAT(text, HasSubstr(R"(tandem_slo_missed_by_cause_total{cause="other",model="m"} 2)"));
+  EXPECT_THAT(text, HasSubstr(R"(tandem_slo_missed_by_cause_total{cause="unknown",model="m"} 1)"));
 }
 
 TEST_F(RequestMetricsTest, TellsHowWellRunsArePredicted) {

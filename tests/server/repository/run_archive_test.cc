@@ -82,7 +82,7 @@ TEST_F(RunArchiveTest, WhatIsNoLongerTrueIsTriedAgainASecondAfterTheFirstRefusal
   ASSERT_TRUE(archive_->Save());
   Begin();
   EXPECT_FALSE(Admits(100ms));
-  Latency().NoteRefusal(clock_.Now());
+  Latency().BeginToAge(clock_.Now());
   clock_.Advance(1100ms);
   EXPECT_TRUE(Admits(100ms));
   Learn(10ms, 10);

@@ -67,6 +67,9 @@ TEST(RequestWords, OfALateRequestTheySayWhetherTrainingIsToBlame) {
   EXPECT_THAT(WordsOf(story), Contains("without training, which added up to 4.2 ms, it would have been in time"));
   EXPECT_EQ(StoryJson(story)["missed_by"].asString(), "training");
   EXPECT_EQ(StoryJson(story)["training_added_us"].asInt64(), 4200);
+  story.cause = MissCause::kUnknown;
+  EXPECT_THAT(WordsOf(story), Contains(HasSubstr("is not known: its model was not seen to run without for too long")));
+  EXPECT_EQ(StoryJson(story)["missed_by"].asString(), "unknown");
   story.cause = MissCause::kOther;
   story.added = 1200us;
   EXPECT_THAT(WordsOf(story),
