@@ -73,6 +73,7 @@ Result<Trainer> StartTrainer(const BenchContext& context, Arbiter& arbiter) {
   if (trainer.pidfd < 0) return Fail(ErrorCode::kUnavailable, "a process cannot be held: {}", ErrnoText());
   TANDEM_ASSIGN(trainer.board, TrainerBoard::Create());
   trainer.lease = arbiter.Admit({.pidfd = trainer.pidfd, .board = trainer.board.get()});
+  trainer.lease->SetGated({0});
   return trainer;
 }
 
@@ -88,7 +89,7 @@ double Percentile99(const DecisionTimes& before, const DecisionTimes& after) {
 
 class Decision final : public Measurement {
  public:
-  Decision(int trainers, int requests) : trainers_(trainers), requests_(requests) {}
+  Decision(int trainers, int requests, bool limited) : trainers_(trainers), requests_(requests), limited_(limited) {}
 
   [[nodiscard]] std::vector<std::string> series() const override { return {"decided", "applied"}; }
   [[nodiscard]] Result<SeriesMap> Run(BenchContext& context, const std::set<std::string>& wanted) const override;
@@ -106,20 +107,23 @@ class Decision final : public Measurement {
 
   const int trainers_;
   const int requests_;
+  const bool limited_;
 };
 
 Result<SeriesMap> Decision::Run(BenchContext& context, const std::set<std::string>& /*wanted*/) const {
   TANDEM_ASSIGN(const auto policy, MakeColocationPolicy("tandem"));
   SeriesMap series;
-  CpuLimitMeters limits = OpenCpuLimits();
-  if (limits.meters.empty()) {
-    for (const std::string& name : this->series()) series[name].not_run = "this process's CPU time cannot be read";
-    return series;
+  CpuLimitMeters limits;
+  if (limited_) {
+    CpuLimitMeters own = OpenCpuLimits();
+    if (own.meters.empty()) {
+      for (const std::string& name : this->series()) series[name].not_run = "this process's CPU time cannot be read";
+      return series;
+    }
+    limits.meters.push_back(std::make_unique<MadeUpLimit>(std::move(own.meters.front())));
   }
-  CpuLimitMeters one;
-  one.meters.push_back(std::make_unique<MadeUpLimit>(std::move(limits.meters.front())));
   const auto recorder = std::make_unique<FlightRecorder>(1024);
-  Arbiter arbiter(RealClock::Instance(), *policy, std::move(one), {.cores = 2, .all_cores = 2, .serving_threads = 2},
+  Arbiter arbiter(RealClock::Instance(), *policy, std::move(limits), {.cores = 2, .all_cores = 2, .serving_threads = 2},
                   recorder.get());
   std::vector<Trainer> trainers;
   for (int i = 0; i < trainers_; ++i) {
@@ -175,7 +179,8 @@ Result<SeriesMap> Gate::Run(BenchContext& context, const std::set<std::string>& 
 Result<std::unique_ptr<Measurement>> ParseDecision(JsonFields& fields, const std::vector<PeerSpec>& /*peers*/) {
   TANDEM_ASSIGN(const int trainers, fields.Whole("trainers", 1, kMostTrainers));
   TANDEM_ASSIGN(const int requests, fields.Whole("requests", 1, kMostRequests));
-  return std::make_unique<Decision>(trainers, requests);
+  TANDEM_ASSIGN(const bool limited, fields.FlagOr("limited", false));
+  return std::make_unique<Decision>(trainers, requests, limited);
 }
 
 Result<std::unique_ptr<Measurement>> ParseGate(JsonFields& /*fields*/, const std::vector<PeerSpec>& /*peers*/) {

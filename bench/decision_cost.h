@@ -9,10 +9,11 @@ namespace tandem::bench {
 
 // What it costs to decide about training, and to ask before an operator; in this process, with the server's own parts.
 
-// Kind "decision": "requests" come at once and go at once, over and over again, beside "trainers" real processes, under
-// the policy `tandem` and a limit of one core. What is used of the limit is read from this process's own control
-// groups; when its periods begin is made up. Series: decided (seconds from the first look to what was decided, p99:
-// the upper bound of its bucket in `tandem_decision_seconds`), applied (the same until the last signal).
+// Kind "decision": "requests" come at once and go at once, over and over again, beside "trainers" real processes with
+// operators that wait for requests, under the policy `tandem`. With "limited" there is a limit of one core, too: what
+// is used of it is read from this process's own control groups; when its periods begin is made up. Series: decided
+// (seconds from the first look to what was decided, p99: the upper bound of its bucket in `tandem_decision_seconds`),
+// applied (the same until the last order and signal).
 [[nodiscard]] Result<std::unique_ptr<Measurement>> ParseDecision(JsonFields& fields,
                                                                  const std::vector<PeerSpec>& peers);
 

@@ -85,7 +85,7 @@ TEST(Kinds, TakeWhatTheirFieldsMayBe) {
               testing::HasSubstr("policy 'herald' is not known; known are tandem"));
   EXPECT_EQ(ErrorOf(beside + R"(, "quota": 0, "policies": ["idle", "idle"])", "alone.p99"),
             "/measurements/0/policies: 'idle' is there twice");
-  EXPECT_EQ(ErrorOf(R"("kind": "decision", "trainers": 32, "requests": 1000)", "applied"), "no error");
+  EXPECT_EQ(ErrorOf(R"("kind": "decision", "trainers": 32, "requests": 1000, "limited": true)", "applied"), "no error");
   EXPECT_EQ(ErrorOf(R"("kind": "gate")", "gate"), "no error");
   EXPECT_EQ(ErrorOf(R"("kind": "interruption")", "stopped"), "no error");
   EXPECT_EQ(ErrorOf(R"("kind": "generator_rate", "peer": "null", "start": 5)", "rate"), "no error");
