@@ -141,7 +141,7 @@ class BesideTraining final : public Measurement {
   explicit BesideTraining(Spec spec) : spec_(std::move(spec)) {}
 
   [[nodiscard]] std::vector<std::string> series() const override {
-    std::vector<std::string> all = {"training.rate", "training.left", "better", "better_by_medians"};
+    std::vector<std::string> all = {"training.rate", "training.left", "own.rate", "own.left", "better", "better_by_medians"};
     for (const char* figure : {"p50", "p99", "load", "wait", "wait_run"}) all.push_back(Format("alone.{}", figure));
     for (const std::string& policy : spec_.policies) {
       for (const char* figure : {"p50", "p99", "rate", "throttled", "acknowledged", "wait", "wait_run"}) {
@@ -202,6 +202,7 @@ Result<SeriesMap> BesideTraining::Run(BenchContext& context, const std::set<std:
       {.name = "alone", .sample = [&] { return serve(first, "alone", false); }},
       {.name = "training", .sample = [&] { return simple.Train(); }},
   };
+  if (spec_.quota == 0) sides.push_back({.name = "own", .sample = [&] { return first.Train(); }});
   for (const std::string& policy : spec_.policies) {
     sides.push_back({.name = policy, .sample = [&, policy] { return serve(*servers[policy], policy, true); }});
   }
@@ -214,10 +215,12 @@ Result<SeriesMap> BesideTraining::Run(BenchContext& context, const std::set<std:
 }
 
 void BesideTraining::Derive(SeriesMap& series) const {
-  const std::vector<double>& rates = series["training.rate"].samples;
+  if (spec_.quota > 0) series["own.rate"] = series["training.rate"];
   const std::vector<double>& loads = series["alone.load"].samples;
-  for (std::size_t i = 0; i < rates.size(); ++i) {
-    series["training.left"].samples.push_back(rates[i] * (1 - loads[i]));
+  for (const char* alone : {"training", "own"}) {
+    const std::vector<double>& rates = series[Format("{}.rate", alone)].samples;
+    std::vector<double>& left = series[Format("{}.left", alone)].samples;
+    for (std::size_t i = 0; i < rates.size(); ++i) left.push_back(rates[i] * (1 - loads[i]));
   }
   std::vector<PolicyRounds> policies;
   for (const std::string& policy : spec_.policies) {

@@ -17,6 +17,8 @@ namespace tandem::bench {
 //   alone.load             the share that requests took
 //   training.rate          steps a second when nobody asks, by the policy "idle", which must be one of them
 //   training.left          of that, what the requests leave: rate × (1 − load)
+//   own.rate, own.left     the same by the trainer of the first policy; with a quota, whose use a policy may choose when
+//                          nobody asks, those above
 //   POLICY.p50, POLICY.p99, POLICY.rate                                            of both at once
 //   POLICY.throttled       share of the periods whose quota was used up; 0 without a quota
 //   POLICY.acknowledged    seconds until a trainer saw that it may go on or not, p99: the upper bound of its bucket in

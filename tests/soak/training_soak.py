@@ -4,7 +4,6 @@ Run by `./tandem soak training`. Exit code 0: the two models are the same, byte 
 did not succeed; 2: wrong usage.
 """
 import argparse
-import json
 import os
 import pathlib
 import random
@@ -18,6 +17,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "integratio
 import numpy as np
 
 import models
+from soak_program import run_soak, whole
 from tandem_server import Server
 from training_jobs import ENDED, examples, job, without_number
 
@@ -159,6 +159,8 @@ def measure(soak, options, say):
     record = soak.wait(job_id)
     events = soak.server.call("GET", f"/v2/train/jobs/{job_id}/events?follow=false").body.decode()
     same = record["state"] == "succeeded" and soak.result(job_id) == soak.result(plain)
+    if same and trainers + servers < options.kills:
+        say("the job ended before it was killed so often; give it more --steps")
     return {
         "kills": trainers + servers,
         "kills_of_trainers": trainers,
@@ -176,38 +178,12 @@ def measure(soak, options, say):
     }
 
 
-def whole(least, most):
-    def parse(text):
-        value = int(text)
-        if not least <= value <= most:
-            raise argparse.ArgumentTypeError(f"{value} is not from {least} to {most}")
-        return value
-
-    return parse
-
-
 def main():
     parser = argparse.ArgumentParser(prog="./tandem soak training", description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=whole(1, 900), default=100, help="how often; every tenth is the server's (100)")
     parser.add_argument("--seed", type=int, default=1, help="of the moments (1)")
     parser.add_argument("--steps", type=whole(1, 10**9), help="of the job (as many as it takes)")
-    parser.add_argument("--json", metavar="FILE", help="write the figures there, too")
-    options = parser.parse_args()
-    terminal = sys.stderr.isatty()
-
-    def say(text):
-        print(f"\r\033[K{text}" if terminal else text, end="" if terminal else "\n", file=sys.stderr, flush=True)
-
-    figures = run(options, say)
-    if terminal:
-        print(file=sys.stderr)
-    for name, value in figures.items():
-        print(f"{name.replace('_', ' '):<26}{value}")
-    if options.json:
-        pathlib.Path(options.json).write_text(json.dumps(figures, indent=2) + "\n")
-    if not figures["passed"] and figures["same_bytes"]:
-        print("the job ended before it was killed so often; give it more --steps", file=sys.stderr)
-    return 0 if figures["passed"] else 1
+    return run_soak(parser, run)
 
 
 if __name__ == "__main__":
