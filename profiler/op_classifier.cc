@@ -28,7 +28,7 @@ OpVerdict OpClassifier::Classify(const OpTotals& op, const std::optional<Interfe
   if (worst && worst->runs >= needed.runs && worst->error < needed.error) {
     const bool was_heavy = before.measured && before.op_class == OpClass::kHeavy;
     // Beyond what chance explains: else every operator would be heavy for a while.
-    const bool longer = worst->ratio - 2 * worst->error >= 1;
+    const bool longer = worst->certain() >= 1;
     const bool heavy = was_heavy ? worst->ratio >= kLightRatio : longer && worst->ratio >= kHeavyRatio;
     return {.op_class = heavy ? OpClass::kHeavy : OpClass::kLight,
             .measured = true,

@@ -57,6 +57,42 @@ TEST(InterferenceMeter, FindsNothingWhereThereIsNothing) {
   for (std::uint32_t op = 0; op < 5; ++op) EXPECT_NEAR(meter.Worst(op)->ratio, 1, 0.02) << op;
 }
 
+// A step of 200 operators of 2 ms each, over and over again, beside 60 runs a second of 5 ms that vary by a third as
+// runs do, and are not slowed by any operator. Those that are taken to slow them at any time of four minutes.
+int TakenToSlow(std::uint64_t seed) {
+  constexpr std::uint32_t kOps = 200;
+  std::mt19937_64 random(seed);
+  std::lognormal_distribution<double> ratio(0, 0.3);
+  std::uniform_int_distribution<std::int64_t> when(0, 1'000'000'000);
+  InterferenceMeter meter;
+  const OpClassifier classifier;
+  std::vector<OpVerdict> verdicts(kOps);
+  int slow = 0;
+  for (int second = 0; second < 240; ++second) {
+    const MonotonicTime begins = At(std::chrono::seconds(second));
+    std::vector<OpRecord> ops;
+    for (std::uint32_t i = 0; i < 510; ++i) {
+      ops.push_back({.op = (static_cast<std::uint32_t>(second) * 500 + i) % kOps, .began = begins + i * 2ms, .took = 2ms});
+    }
+    meter.Age(1s);
+    for (int i = 0; i < 60; ++i) {
+      const MonotonicTime began = begins + std::chrono::nanoseconds(when(random));
+      meter.Observe({.model = "m", .began = began, .ended = began + 5ms, .ratio = ratio(random)}, ops);
+    }
+    for (std::uint32_t op = 0; op < kOps; ++op) {
+      OpVerdict& verdict = verdicts[op];
+      const bool was = verdict.measured && verdict.op_class == OpClass::kHeavy;
+      verdict = classifier.Classify({}, meter.Worst(op), verdict);
+      if (!was && verdict.measured && verdict.op_class == OpClass::kHeavy) ++slow;
+    }
+  }
+  return slow;
+}
+
+TEST(InterferenceMeter, ChanceAloneBlamesNoOperator) {
+  for (std::uint64_t seed = 0; seed < 3; ++seed) EXPECT_EQ(TakenToSlow(seed), 0) << seed;
+}
+
 TEST(InterferenceMeter, SaysNothingOfWhatItHasSeldomSeen) {
   EXPECT_FALSE(Trained(1.3, 40).Worst(3));
 }
