@@ -39,8 +39,7 @@ constexpr auto kNever = 10s;
 class Counting {
  public:
   [[nodiscard]] static Result<std::unique_ptr<Counting>> Start() {
-    void* const memory =
-        ::mmap(nullptr, sizeof(Counter), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void* const memory = ::mmap(nullptr, sizeof(Counter), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return Fail(ErrorCode::kUnavailable, "no memory can be shared: {}", ErrnoText());
     auto* const counter = new (memory) Counter(0);
     const pid_t pid = ::fork();

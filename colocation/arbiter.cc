@@ -106,9 +106,8 @@ std::optional<ColocationDecision> Arbiter::Decide(ColocationSnapshot seen) {
   }
   seen.quotas = views_;
   if (!ledgers_.empty()) {
-    demand_.Look(
-        clock_.Now(),
-        {.used = served_, .answered = answered_.load(std::memory_order_relaxed), .pending = seen.pending});
+    demand_.Look(clock_.Now(),
+                 {.used = served_, .answered = answered_.load(std::memory_order_relaxed), .pending = seen.pending});
     seen.demand = demand_.demand();
   }
   seen.now = clock_.Now().time_since_epoch();

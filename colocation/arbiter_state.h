@@ -55,8 +55,8 @@ struct ArbiterState {
   bool yields = true;                   // The kernel takes cores from all of them as soon as requests want them.
   std::optional<HoldReason> hold;       // As last decided, as the next.
   std::optional<HoldReason> hold_heavy;
-  DecisionTimes decisions;              // From the first look to what was decided.
-  DecisionTimes applied;                // From the first look to the last order and signal.
+  DecisionTimes decisions;    // From the first look to what was decided.
+  DecisionTimes applied;      // From the first look to the last order and signal.
   std::vector<Quota> quotas;  // Of every group that has a limit or may get one, as of the last look.
 };
 

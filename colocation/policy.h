@@ -43,9 +43,9 @@ struct ColocationSnapshot {
 };
 
 struct ColocationDecision {
-  std::optional<HoldReason> hold;                                         // At once and as a whole; nullopt: not.
-  std::optional<HoldReason> hold_heavy;                                   // Operators that are heavy do not begin.
-  bool interrupt_heavy = false;  // And those that have begun are stopped where they are, for a while at most.
+  std::optional<HoldReason> hold;        // At once and as a whole; nullopt: not.
+  std::optional<HoldReason> hold_heavy;  // Operators that are heavy do not begin.
+  bool interrupt_heavy = false;          // And those that have begun are stopped where they are, for a while at most.
   std::chrono::nanoseconds look_again = std::chrono::nanoseconds::max();  // When nothing happens before.
   int threads = 0;                                                        // Of each trainer; 0: all that it has.
 

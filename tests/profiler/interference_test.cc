@@ -72,7 +72,8 @@ int TakenToSlow(std::uint64_t seed) {
     const MonotonicTime begins = At(std::chrono::seconds(second));
     std::vector<OpRecord> ops;
     for (std::uint32_t i = 0; i < 510; ++i) {
-      ops.push_back({.op = (static_cast<std::uint32_t>(second) * 500 + i) % kOps, .began = begins + i * 2ms, .took = 2ms});
+      ops.push_back(
+          {.op = (static_cast<std::uint32_t>(second) * 500 + i) % kOps, .began = begins + i * 2ms, .took = 2ms});
     }
     meter.Age(1s);
     for (int i = 0; i < 60; ++i) {
