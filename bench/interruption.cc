@@ -1,6 +1,5 @@
 #include "bench/interruption.h"
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -21,6 +20,7 @@
 #include "api/base/format.h"
 #include "bench/context.h"
 #include "colocation/arbiter.h"
+#include "loadgen/latency_histogram.h"
 
 namespace tandem::bench {
 namespace {
@@ -100,12 +100,6 @@ class Counting {
   int pidfd_ = -1;
 };
 
-double Percentile99(std::vector<double> times) {
-  const auto place = times.begin() + static_cast<std::ptrdiff_t>((times.size() - 1) * 99 / 100);
-  std::ranges::nth_element(times, place);
-  return *place;
-}
-
 class Interruption final : public Measurement {
  public:
   [[nodiscard]] std::vector<std::string> series() const override { return {"stopped", "resumed"}; }
@@ -126,9 +120,9 @@ Result<SeriesMap> Interruption::Run(BenchContext& context, const std::set<std::s
   for (int round = 0; round < context.pace.rounds; ++round) {
     context.say(Format("stopping in the middle of an operator: round {} of {}", round + 1, context.pace.rounds));
     TANDEM_TRY(context.CheckStop());
-    std::vector<double> stopped;
-    std::vector<double> resumed;
-    for (const MonotonicTime end = clock.Now() + context.pace.window; clock.Now() < end || stopped.empty();) {
+    loadgen::LatencyHistogram stopped;
+    loadgen::LatencyHistogram resumed;
+    for (const MonotonicTime end = clock.Now() + context.pace.window; clock.Now() < end || stopped.count() == 0;) {
       std::this_thread::sleep_for(kPause);
       gate.Begin(0);
       const MonotonicTime came = clock.Now();
@@ -137,11 +131,11 @@ Result<SeriesMap> Interruption::Run(BenchContext& context, const std::set<std::s
       const MonotonicTime went = clock.Now();
       arbiter.RequestEnded();
       TANDEM_ASSIGN(const MonotonicTime goes_on, counting->WaitUntilItCounts());
-      stopped.push_back(Seconds(stood - came));
-      resumed.push_back(Seconds(goes_on - went));
+      stopped.Record(stood - came);
+      resumed.Record(goes_on - went);
     }
-    series["stopped"].samples.push_back(Percentile99(std::move(stopped)));
-    series["resumed"].samples.push_back(Percentile99(std::move(resumed)));
+    series["stopped"].samples.push_back(Seconds(stopped.Percentile(99)));
+    series["resumed"].samples.push_back(Seconds(resumed.Percentile(99)));
   }
   return series;
 }
