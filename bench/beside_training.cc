@@ -10,6 +10,7 @@
 
 #include "api/base/duration.h"
 #include "api/base/format.h"
+#include "api/wire/json_text.h"
 #include "bench/better_policies.h"
 #include "bench/interleave.h"
 #include "bench/run_queue.h"
@@ -37,6 +38,12 @@ struct Spec {
   int windows = 1;
   double quota = 0;
   std::vector<std::string> policies;
+  std::vector<std::string> trained_alone;  // Of these, those whose own trainer is also measured with nobody asking.
+
+  // Whose trainer alone the training of that policy is compared with.
+  [[nodiscard]] const std::string& AloneOf(const std::string& policy) const {
+    return std::ranges::contains(trained_alone, policy) ? policy : kSimple;
+  }
 };
 
 // What is asked of one server in a round.
@@ -91,7 +98,7 @@ class PolicySide {
     std::this_thread::sleep_for(Window());
     TANDEM_ASSIGN(const TrainingMarks after, server_->Look());
     TANDEM_TRY(server_->Pause());
-    return Figures{{"rate", Between(before, after).rates.front()}};
+    return Figures{{"alone_rate", Between(before, after).rates.front()}};
   }
 
  private:
@@ -141,10 +148,11 @@ class BesideTraining final : public Measurement {
   explicit BesideTraining(Spec spec) : spec_(std::move(spec)) {}
 
   [[nodiscard]] std::vector<std::string> series() const override {
-    std::vector<std::string> all = {"training.rate", "training.left", "own.rate", "own.left", "better", "better_by_medians"};
+    std::vector<std::string> all = {"better", "better_by_medians"};
     for (const char* figure : {"p50", "p99", "load", "wait", "wait_run"}) all.push_back(Format("alone.{}", figure));
     for (const std::string& policy : spec_.policies) {
-      for (const char* figure : {"p50", "p99", "rate", "throttled", "acknowledged", "wait", "wait_run"}) {
+      for (const char* figure :
+           {"p50", "p99", "rate", "alone_rate", "kept", "throttled", "acknowledged", "wait", "wait_run"}) {
         all.push_back(Format("{}.{}", policy, figure));
       }
     }
@@ -187,7 +195,6 @@ Result<SeriesMap> BesideTraining::Run(BenchContext& context, const std::set<std:
     TANDEM_ASSIGN(servers[policy], PolicySide::Start(context, spec_, served, policy));
   }
   const PolicySide& first = *servers[spec_.policies.front()];
-  const PolicySide& simple = *servers[kSimple];
   TANDEM_ASSIGN(const double each, first.CpuPerRequest());
   const double rate = spec_.load * (spec_.quota > 0 ? spec_.quota : context.threads) / each;
   context.say(Format("{}: {:.1f} requests/s", what, rate));
@@ -200,9 +207,10 @@ Result<SeriesMap> BesideTraining::Run(BenchContext& context, const std::set<std:
   };
   std::vector<Side> sides = {
       {.name = "alone", .sample = [&] { return serve(first, "alone", false); }},
-      {.name = "training", .sample = [&] { return simple.Train(); }},
   };
-  if (spec_.quota == 0) sides.push_back({.name = "own", .sample = [&] { return first.Train(); }});
+  for (const std::string& policy : spec_.trained_alone) {
+    sides.push_back({.name = policy, .sample = [&, policy] { return servers[policy]->Train(); }});
+  }
   for (const std::string& policy : spec_.policies) {
     sides.push_back({.name = policy, .sample = [&, policy] { return serve(*servers[policy], policy, true); }});
   }
@@ -215,16 +223,14 @@ Result<SeriesMap> BesideTraining::Run(BenchContext& context, const std::set<std:
 }
 
 void BesideTraining::Derive(SeriesMap& series) const {
-  if (spec_.quota > 0) series["own.rate"] = series["training.rate"];
   const std::vector<double>& loads = series["alone.load"].samples;
-  for (const char* alone : {"training", "own"}) {
-    const std::vector<double>& rates = series[Format("{}.rate", alone)].samples;
-    std::vector<double>& left = series[Format("{}.left", alone)].samples;
-    for (std::size_t i = 0; i < rates.size(); ++i) left.push_back(rates[i] * (1 - loads[i]));
-  }
   std::vector<PolicyRounds> policies;
   for (const std::string& policy : spec_.policies) {
-    policies.push_back({.p99 = series[policy + ".p99"].samples, .rate = series[policy + ".rate"].samples});
+    const std::vector<double>& rates = series[policy + ".rate"].samples;
+    const std::vector<double>& alone = series[spec_.AloneOf(policy) + ".alone_rate"].samples;
+    std::vector<double>& kept = series[policy + ".kept"].samples;
+    for (std::size_t i = 0; i < rates.size(); ++i) kept.push_back(rates[i] / (alone.at(i) * (1 - loads.at(i))));
+    policies.push_back({.p99 = series[policy + ".p99"].samples, .kept = kept});
     Series& acknowledged = series[policy + ".acknowledged"];
     if (acknowledged.samples.empty()) acknowledged.not_run = "no trainer was told to wait or to go on";
   }
@@ -247,6 +253,18 @@ Result<std::unique_ptr<Measurement>> ParseBesideTraining(JsonFields& fields, con
   for (const std::string& policy : spec.policies) {
     if (const auto known = MakeColocationPolicy(policy); !known) return Invalid("{}: {}", at, known.error().message);
     if (std::ranges::count(spec.policies, policy) > 1) return Invalid("{}: '{}' is there twice", at, policy);
+  }
+  TANDEM_ASSIGN(spec.trained_alone, fields.Texts("trained_alone"));
+  if (spec.trained_alone.empty()) spec.trained_alone = spec.policies;
+  // A policy may choose what it uses of a quota when nobody asks: that is no measure of what there is to be used.
+  if (spec.quota > 0) spec.trained_alone = {kSimple};
+  if (!std::ranges::contains(spec.trained_alone, kSimple)) {
+    return Invalid("{}: must hold '{}'", fields.At("trained_alone"), kSimple);
+  }
+  for (const std::string& policy : spec.trained_alone) {
+    if (!std::ranges::contains(spec.policies, policy)) {
+      return Invalid("{}: '{}' is not among the policies", fields.At("trained_alone"), Excerpt(policy));
+    }
   }
   return std::make_unique<BesideTraining>(std::move(spec));
 }

@@ -15,11 +15,10 @@ namespace tandem::bench {
 // one for all sides of a round. Series:
 //   alone.p50, alone.p99   seconds of an answer when nothing is trained
 //   alone.load             the share that requests took
-//   training.rate          steps a second when nobody asks, by the policy "idle", which must be one of them
-//   training.left          of that, what the requests leave: rate × (1 − load)
-//   own.rate, own.left     the same by the trainer of the first policy; with a quota, whose use a policy may choose when
-//                          nobody asks, those above
 //   POLICY.p50, POLICY.p99, POLICY.rate                                            of both at once
+//   POLICY.alone_rate      steps a second when nobody asks, of those of the policies that "trained_alone" lists (all by
+//                          default); with a quota, whose use a policy may choose then, only of "idle", which must be one
+//   POLICY.kept            its rate by what requests leave of the one alone, × (1 − load): of its own trainer, or idle's
 //   POLICY.throttled       share of the periods whose quota was used up; 0 without a quota
 //   POLICY.acknowledged    seconds until a trainer saw that it may go on or not, p99: the upper bound of its bucket in
 //                          the server's histogram; no sample in a round in which none was told anything
@@ -27,8 +26,8 @@ namespace tandem::bench {
 //                                    model "tiny", p99 of requests sent singly after the window (run_queue_probe.h)
 //   alone.wait_run, POLICY.wait_run  the same of requests to the model itself, all waits of a run together. None of
 //                                    these is made unless it is wanted
-//   better                 how many of the others have both a lower p99 and more training than the first policy, within
-//                          one round, in more than half of the rounds
+//   better                 how many of the others have both a lower p99 and keep more of their training than the first
+//                          policy, within one round, in more than half of the rounds
 //   better_by_medians      the same by the medians of all rounds
 [[nodiscard]] Result<std::unique_ptr<Measurement>> ParseBesideTraining(JsonFields& fields,
                                                                        const std::vector<PeerSpec>& peers);

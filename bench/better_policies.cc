@@ -11,13 +11,13 @@ namespace {
 bool BetterInMost(const PolicyRounds& other, const PolicyRounds& first) {
   std::size_t rounds = 0;
   for (std::size_t i = 0; i < first.p99.size(); ++i) {
-    if (other.p99.at(i) < first.p99[i] && other.rate.at(i) > first.rate.at(i)) ++rounds;
+    if (other.p99.at(i) < first.p99[i] && other.kept.at(i) > first.kept.at(i)) ++rounds;
   }
   return 2 * rounds > first.p99.size();
 }
 
 bool BetterMedians(const PolicyRounds& other, const PolicyRounds& first) {
-  return Median(other.p99) < Median(first.p99) && Median(other.rate) > Median(first.rate);
+  return Median(other.p99) < Median(first.p99) && Median(other.kept) > Median(first.kept);
 }
 
 template <typename Better>

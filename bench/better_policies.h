@@ -8,7 +8,7 @@ namespace tandem::bench {
 // What one policy came to in every round; the same round has the same arrivals for all.
 struct PolicyRounds {
   std::vector<double> p99;
-  std::vector<double> rate;  // Of training.
+  std::vector<double> kept;  // Of training.
 };
 
 // How many of the others are better than the first policy in both: a lower p99 and more training. By rounds: both in

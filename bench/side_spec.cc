@@ -9,6 +9,7 @@ namespace tandem::bench {
 namespace {
 
 constexpr int kMostAnswerBytes = 1 << 30;
+constexpr int kMostWorkers = 64;
 
 template <typename T>
 struct Named {
@@ -56,7 +57,10 @@ Status ParseSource(JsonFields& fields, const std::vector<PeerSpec>& peers, SideS
       TANDEM_ASSIGN(side.spinning, fields.FlagOr("spinning", false));
       return {};
     }
-    case SideSource::kTandem: return ParseProtocol(fields, side);
+    case SideSource::kTandem: {
+      TANDEM_ASSIGN(side.workers, fields.WholeOr("workers", 0, kMostWorkers, 0));
+      return ParseProtocol(fields, side);
+    }
     case SideSource::kPeer: {
       TANDEM_ASSIGN(side.peer, fields.Text("peer"));
       TANDEM_TRY(FindPeer(peers, side.peer, fields.At("peer")));

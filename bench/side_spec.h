@@ -31,6 +31,7 @@ struct SideSpec {
   std::string name;
   SideSource source = SideSource::kBare;
   SideProtocol protocol = SideProtocol::kRestBinary;  // Of kTandem and kPeer.
+  int workers = 0;                                    // Of kTandem: as --workers.
   std::string peer;                                   // Of kPeer.
   std::string path;                                   // Of kRaw.
   bool spinning = false;                              // Of kBare: threads poll when idle, as by default.

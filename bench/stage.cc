@@ -1,6 +1,7 @@
 #include "bench/stage.h"
 
 #include <cstring>
+#include <string>
 #include <utility>
 
 #include "api/base/clock.h"
@@ -59,7 +60,7 @@ Result<Side> Stage::Add(const SideSpec& spec) {
   switch (spec.source) {
     case SideSource::kBare: return AddBare(spec);
     case SideSource::kTandem: {
-      TANDEM_ASSIGN(const ServerProcess* server, Server());
+      TANDEM_ASSIGN(const ServerProcess* server, Server(spec.workers));
       return AddServer(spec, server->http_port(), server->grpc_port());
     }
     case SideSource::kPeer: return AddPeer(spec);
@@ -145,11 +146,13 @@ Result<Side> Stage::AddJsonDecoding(const SideSpec& spec) {
   return Side{.name = spec.name, .sample = [this, body] { return TimeDecoding(body, context_.pace.window / 2); }};
 }
 
-Result<ServerProcess*> Stage::Server() {
-  if (!server_) {
-    TANDEM_ASSIGN(server_, StartServer(context_, model_));
+Result<ServerProcess*> Stage::Server(int workers) {
+  auto found = servers_.find(workers);
+  if (found == servers_.end()) {
+    TANDEM_ASSIGN(auto server, StartServer(context_, model_, {"--workers", std::to_string(workers)}));
+    found = servers_.emplace(workers, std::move(server)).first;
   }
-  return server_.get();
+  return found->second.get();
 }
 
 Result<PeerProcess*> Stage::Peer(const std::string& name) {

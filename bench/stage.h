@@ -41,7 +41,7 @@ class Stage {
   Result<Side> AddLoopback(const SideSpec& spec);
   Result<Side> AddJsonDecoding(const SideSpec& spec);
   Result<loadgen::HttpRequest> RequestFor(const SideSpec& spec, int port) const;
-  Result<ServerProcess*> Server();
+  Result<ServerProcess*> Server(int workers);
   Result<PeerProcess*> Peer(const std::string& name);
 
   BenchContext& context_;
@@ -51,7 +51,7 @@ class Stage {
   std::unique_ptr<BareSession> bare_;
   std::unique_ptr<BareSession> spinning_;
   std::vector<std::unique_ptr<Loopback>> loopbacks_;
-  std::unique_ptr<ServerProcess> server_;
+  std::map<int, std::unique_ptr<ServerProcess>> servers_;  // By --workers.
   std::map<std::string, Result<std::unique_ptr<PeerProcess>>> peers_;  // A peer that fails is not tried again.
 };
 

@@ -258,7 +258,9 @@ std::optional<ColocationSnapshot> Arbiter::Look() {
             {.requests = pending_.load(), .trainers = trainers_.size(), .quotas = {}, .learning = false}, clock_.Now());
     return std::nullopt;
   }
-  const int trainers = static_cast<int>(trainers_.size());
+  const auto trainers = static_cast<int>(std::ranges::count_if(trainers_, [](const auto& entry) {
+    return (!entry.second.paused || entry.second.exempt) && !entry.second.lost;
+  }));
   // More than one front end is seldom busy at once, and what else is used is seen at the next look.
   return ColocationSnapshot{.pending = pending_.load(),
                             .held = state_.hold.has_value(),

@@ -32,15 +32,15 @@ class BatchCancellation {
 };
 
 // Of a run over `elements` that took so long, or was stopped then.
-void Learn(const Servable& servable, std::int64_t elements, const std::optional<RunPrediction>& predicted,
-           MonotonicTime start, MonotonicTime end, bool stopped) {
+void Learn(const Servable& servable, RunWidth width, std::int64_t elements,
+           const std::optional<RunPrediction>& predicted, MonotonicTime start, MonotonicTime end, bool stopped) {
   // One that nobody waited for any longer would have taken longer still.
   if (stopped && predicted && end - start <= predicted->typical) return;
   const bool relied_on = predicted && !IsDoubtful(*predicted, start);
   if (relied_on && (!stopped || end - start > predicted->high)) {
     servable.run_bounds().Note(end - start, predicted->high);
   }
-  servable.latency().Observe(elements, end - start, end);
+  servable.latency(width).Observe(elements, end - start, end);
 }
 
 std::int64_t Elements(std::span<const WorkItem> items) {
@@ -94,9 +94,9 @@ void AnswerDead(WorkItem& item, MonotonicTime now) {
 }
 
 void BatchRunner::RunAndAnswer(std::span<WorkItem> items, std::span<const MonotonicTime> queued,
-                               std::uint16_t worker) const {
+                               RunPlace place) const {
   try {
-    RunTogether(items, queued, worker);
+    RunTogether(items, queued, place);
   } catch (const std::bad_alloc&) {
     for (WorkItem& item : items) {
       if (item.done) AnswerOutOfMemory(item);
@@ -104,7 +104,7 @@ void BatchRunner::RunAndAnswer(std::span<WorkItem> items, std::span<const Monoto
   }
 }
 
-std::uint64_t BatchRunner::RecordBegin(std::span<const WorkItem> items, const Run& run, std::uint16_t worker) const {
+std::uint64_t BatchRunner::RecordBegin(std::span<const WorkItem> items, const Run& run, RunPlace place) const {
   if (recorder_ == nullptr || !recorder_->on()) return 0;
   const Servable& servable = *items.front().servable;
   const std::uint64_t batch = recorder_->NextBatch();
@@ -114,7 +114,9 @@ std::uint64_t BatchRunner::RecordBegin(std::span<const WorkItem> items, const Ru
                    .version = servable.version(),
                    .elements = Elements(items),
                    .requests = static_cast<std::int64_t>(items.size()),
-                   .worker = worker,
+                   .worker = place.worker,
+                   .narrow = place.width == RunWidth::kOne,
+                   .exclusive = place.exclusive,
                    .expected = {}};
   if (run.predicted) began.expected = run.predicted->typical;
   recorder_->Write(began);
@@ -125,32 +127,32 @@ std::uint64_t BatchRunner::RecordBegin(std::span<const WorkItem> items, const Ru
 }
 
 void BatchRunner::TollBegin(const Servable& servable, std::int64_t elements, std::span<const MonotonicTime> queued,
-                            Run& run, std::uint16_t worker) const {
+                            Run& run, RunPlace place) const {
   if (toll_ == nullptr) return;
-  run.alone = servable.Alone(elements, run.start);
+  run.alone = servable.Alone(elements, run.start, place.width);
   // One that waits for company waits on purpose.
   const bool waits = servable.batching().max_queue_delay.count() > 0;
-  toll_->RunBegan(worker, waits ? run.start : std::ranges::min(queued), run.start, run.alone);
+  toll_->RunBegan(place.worker, waits ? run.start : std::ranges::min(queued), run.start, run.alone);
 }
 
 void BatchRunner::TollEnd(const Servable& servable, std::int64_t elements, const Run& run, MonotonicTime end,
-                          std::uint16_t worker) const {
+                          RunPlace place) const {
   if (toll_ == nullptr) return;
-  if (toll_->RunEnded(worker, run.start, end, run.alone)) {
-    servable.alone().BeginToAge(end);
+  if (toll_->RunEnded(place.worker, run.start, end, run.alone)) {
+    servable.alone(place.width).BeginToAge(end);
   } else if (run.ran) {
-    servable.alone().Observe(elements, run.took, end);
+    servable.alone(place.width).Observe(elements, run.took, end);
   }
 }
 
 BatchRunner::Run BatchRunner::Execute(std::span<const WorkItem> items, std::span<const MonotonicTime> queued,
-                                      std::uint16_t worker) const {
+                                      RunPlace place) const {
   const Servable& servable = *items.front().servable;
   const std::int64_t elements = Elements(items);
   Run run{.start = clock_.Now()};
-  run.predicted = servable.latency().Predict(elements);
-  TollBegin(servable, elements, queued, run, worker);
-  const std::uint64_t batch = RecordBegin(items, run, worker);
+  run.predicted = servable.Predict(elements, place.width);
+  TollBegin(servable, elements, queued, run, place);
+  const std::uint64_t batch = RecordBegin(items, run, place);
   MonotonicTime ready = run.start;
   MonotonicTime computed = run.start;
   try {
@@ -158,7 +160,7 @@ BatchRunner::Run BatchRunner::Execute(std::span<const WorkItem> items, std::span
     const std::vector<std::string> outputs = UnionOfOutputs(items);
     BatchCancellation cancellation(items);
     ready = clock_.Now();
-    Result<std::vector<Tensor>> ran = servable.session().Run(inputs, outputs, cancellation.token());
+    Result<std::vector<Tensor>> ran = servable.session(place.width).Run(inputs, outputs, cancellation.token());
     computed = clock_.Now();
     // A run that was cancelled or failed early does not show that others are short.
     if (ran || computed - ready > ShortRuns::kShort) {
@@ -168,10 +170,10 @@ BatchRunner::Run BatchRunner::Execute(std::span<const WorkItem> items, std::span
       run.outputs = SplitOutputs(items, *std::move(ran));
       const MonotonicTime done = clock_.Now();
       run.took = done - run.start;
-      Learn(servable, elements, run.predicted, run.start, done, false);
+      Learn(servable, place.width, elements, run.predicted, run.start, done, false);
     } else {
       if (ran.error().code == ErrorCode::kCancelled) {
-        Learn(servable, elements, run.predicted, run.start, computed, true);
+        Learn(servable, place.width, elements, run.predicted, run.start, computed, true);
       }
       run.ran = std::unexpected(std::move(ran).error());
     }
@@ -183,7 +185,7 @@ BatchRunner::Run BatchRunner::Execute(std::span<const WorkItem> items, std::span
                 .compute_input = ready - run.start,
                 .compute_infer = computed - ready,
                 .compute_output = end - computed};
-  TollEnd(servable, elements, run, end, worker);
+  TollEnd(servable, elements, run, end, place);
   if (batch != 0) {
     recorder_->Write(BatchEnded{.at = end,
                                 .batch = batch,
@@ -192,18 +194,21 @@ BatchRunner::Run BatchRunner::Execute(std::span<const WorkItem> items, std::span
                                 .version = servable.version(),
                                 .elements = elements,
                                 .requests = static_cast<std::int64_t>(items.size()),
-                                .worker = worker,
+                                .worker = place.worker,
+                                .narrow = place.width == RunWidth::kOne,
+                                .exclusive = place.exclusive,
                                 .began = run.start});
   }
   return run;
 }
 
 void BatchRunner::RunTogether(std::span<WorkItem> items, std::span<const MonotonicTime> queued,
-                              std::uint16_t worker) const {
-  Run run = Execute(items, queued, worker);
+                              RunPlace place) const {
+  Run run = Execute(items, queued, place);
   if (run.ran) {
     const std::shared_ptr<Servable>& servable = items.front().servable;
     const std::int64_t batch = Elements(items);
+    servable->CountRun(place.width);
     servable->statistics().RecordExecution(static_cast<std::uint64_t>(batch), run.timing, clock_.WallNow());
     if (on_run_ && servable->counted()) {
       on_run_(*servable, {.elements = batch, .took = run.took, .predicted = run.predicted});
@@ -221,15 +226,15 @@ void BatchRunner::RunTogether(std::span<WorkItem> items, std::span<const Monoton
     if (!apart) Answer(items[i], std::unexpected(error));
   }
   for (std::size_t i = 0; i < items.size(); ++i) {
-    if (items[i].done) RunApart(items[i], queued[i], worker);
+    if (items[i].done) RunApart(items[i], queued[i], place);
   }
 }
 
-void BatchRunner::RunApart(WorkItem& item, MonotonicTime queued, std::uint16_t worker) const {
+void BatchRunner::RunApart(WorkItem& item, MonotonicTime queued, RunPlace place) const {
   if (const MonotonicTime now = clock_.Now(); IsDead(item, now)) {
     AnswerDead(item, now);
   } else {
-    RunTogether({&item, 1}, {&queued, 1}, worker);
+    RunTogether({&item, 1}, {&queued, 1}, place);
   }
 }
 

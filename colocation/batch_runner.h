@@ -31,6 +31,13 @@ void AnswerOutOfMemory(WorkItem& item);
 // Says why it was not computed: it is too late, or its client has gone.
 void AnswerDead(WorkItem& item, MonotonicTime now);
 
+// Where a batch is run.
+struct RunPlace {
+  std::uint16_t worker = 0;  // The number of the thread, for the recorder and the toll; or kFrontEnd.
+  RunWidth width = RunWidth::kAll;
+  bool exclusive = false;  // No other worker runs anything meanwhile.
+};
+
 // Runs requests together and answers each. Learns what runs take. Thread-safe: it has no state of its own.
 class BatchRunner {
  public:
@@ -41,9 +48,9 @@ class BatchRunner {
   BatchRunner(const Clock& clock, OnRun on_run, FlightRecorder* recorder, TrainingToll* toll)
       : clock_(clock), on_run_(std::move(on_run)), recorder_(recorder), toll_(toll) {}
 
-  // The items are of one servable and can share a run; `queued` is when each began to wait, `worker` the number of the
-  // thread, for the recorder. One that fails a run that others share fails alone.
-  void RunAndAnswer(std::span<WorkItem> items, std::span<const MonotonicTime> queued, std::uint16_t worker) const;
+  // The items are of one servable and can share a run; `queued` is when each began to wait. One that fails a run that
+  // others share fails alone.
+  void RunAndAnswer(std::span<WorkItem> items, std::span<const MonotonicTime> queued, RunPlace place) const;
 
  private:
   // What came of one run of a session.
@@ -57,17 +64,17 @@ class BatchRunner {
     std::chrono::nanoseconds took{0};  // All of it: joining and splitting, too.
   };
 
-  void RunTogether(std::span<WorkItem> items, std::span<const MonotonicTime> queued, std::uint16_t worker) const;
-  void RunApart(WorkItem& item, MonotonicTime queued, std::uint16_t worker) const;
+  void RunTogether(std::span<WorkItem> items, std::span<const MonotonicTime> queued, RunPlace place) const;
+  void RunApart(WorkItem& item, MonotonicTime queued, RunPlace place) const;
   [[nodiscard]] Run Execute(std::span<const WorkItem> items, std::span<const MonotonicTime> queued,
-                            std::uint16_t worker) const;
+                            RunPlace place) const;
   // Tells the toll of a run, and learns from it what runs take without training.
   void TollBegin(const Servable& servable, std::int64_t elements, std::span<const MonotonicTime> queued, Run& run,
-                 std::uint16_t worker) const;
+                 RunPlace place) const;
   void TollEnd(const Servable& servable, std::int64_t elements, const Run& run, MonotonicTime end,
-               std::uint16_t worker) const;
+               RunPlace place) const;
   // Tells the recorder who runs from now on; the number of the batch.
-  [[nodiscard]] std::uint64_t RecordBegin(std::span<const WorkItem> items, const Run& run, std::uint16_t worker) const;
+  [[nodiscard]] std::uint64_t RecordBegin(std::span<const WorkItem> items, const Run& run, RunPlace place) const;
 
   // Constant after construction.
   const Clock& clock_;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <new>
+#include <numeric>
 #include <span>
 #include <string>
 #include <utility>
@@ -21,6 +23,10 @@ constexpr std::chrono::hours kLongestSleep{1};
 constexpr std::chrono::microseconds kTick{1};
 // Until a worker that found no memory to choose its work looks again.
 constexpr std::chrono::milliseconds kPauseWithoutMemory{10};
+// Everything that waits stands before it.
+constexpr QueueKey kBehindAll{.priority = std::numeric_limits<std::uint64_t>::max(),
+                              .deadline = MonotonicTime::max(),
+                              .sequence = std::numeric_limits<std::uint64_t>::max()};
 
 }  // namespace
 
@@ -28,9 +34,9 @@ Dispatcher::Dispatcher(const Clock& clock, const AdmissionPolicy& admission, Dis
     : clock_(clock),
       admission_(admission),
       options_(std::move(options)),
-      runner_(clock, options_.on_run, options_.recorder, options_.toll) {
-  run_ends_.resize(static_cast<std::size_t>(options_.workers), MonotonicTime::min());
-  for (std::size_t i = 0; i < run_ends_.size(); ++i) {
+      runner_(clock, options_.on_run, options_.recorder, options_.toll),
+      slots_(options_.workers, options_.widths) {
+  for (std::size_t i = 0; i < static_cast<std::size_t>(options_.workers); ++i) {
     workers_.emplace_back([this, i] {
       NameThread("worker-" + std::to_string(i));
       Work(i);
@@ -65,7 +71,7 @@ bool Dispatcher::RunHere(WorkItem& item, const QueueKey& key, MonotonicTime now)
   AdmissionSnapshot seen;
   {
     MutexLock lock(mu_);
-    if (running_ > 0 || queue_.size() > 0 || !Admit(item, key, now, seen)) return false;
+    if (slots_.running() > 0 || queue_.size() > 0 || !Admit(item, key, now, seen)) return false;
   }
   if (item.servable->batching().max_queue_delay.count() > 0) {
     RunGroup alone{.first = &item};
@@ -73,7 +79,7 @@ bool Dispatcher::RunHere(WorkItem& item, const QueueKey& key, MonotonicTime now)
     if (Decide(*item.servable, alone, now).take == 0) return false;
   }
   Record(item.number, item.batch, Admitted::kAtOnce, seen);
-  runner_.RunAndAnswer({&item, 1}, {&now, 1}, kFrontEnd);
+  runner_.RunAndAnswer({&item, 1}, {&now, 1}, {.worker = kFrontEnd});
   return true;
 }
 
@@ -88,6 +94,8 @@ void Dispatcher::Bury(const Servable& servable, const QueueKey& key) {
     std::optional<Entry> entry = queue_.Take(servable, key);
     if (!entry) return;
     graveyard_.push_back(std::move(*entry));
+    // It may have been what others waited behind.
+    if (queue_.size() > 0) WakeWorker();
   }
   dead_or_stop_.NotifyOne();
 }
@@ -100,8 +108,8 @@ bool Dispatcher::BuryExpired(MonotonicTime now) {
   return true;
 }
 
-void Dispatcher::WatchFor(MonotonicTime deadline) {
-  if (deadline >= watch_at_) return;
+void Dispatcher::WatchWhileRunning(MonotonicTime deadline) {
+  if (slots_.running() == 0 || deadline >= watch_at_) return;
   watch_at_ = deadline;
   dead_or_stop_.NotifyOne();
 }
@@ -115,12 +123,12 @@ Dispatcher::Step Dispatcher::NextStep(MonotonicTime now) {
     queue_.FlowsOf(*level, flows_);
     if (const Flow* starved = shares_.FurthestBehind(flows_)) {
       Step step = Choose(*starved->id.servable, starved, now);
-      if (!step.batch.empty()) return step;
+      if (!step.batch.empty() || step.blocked) return step;
     }
   }
   for (const Servable* servable : queue_.ByUrgency()) {
     Step step = Choose(*servable, nullptr, now);
-    if (!step.batch.empty()) return step;
+    if (!step.batch.empty() || step.blocked) return step;
     next.wait = std::min(next.wait, step.wait);
   }
   return next;
@@ -157,7 +165,7 @@ Dispatcher::Step Dispatcher::Choose(const Servable& servable, const Flow* flow, 
     const auto& [key, entry] = *at;
     if (entry.item.deadline && entry.item.batch != size) {
       size = entry.item.batch;
-      run = servable.latency().Predict(size);
+      run = servable.Predict(size);
     }
     const bool late = entry.item.deadline && admission_.IsHopeless(now, key.deadline, run);
     if (late || entry.item.cancel->cancelled()) {
@@ -175,20 +183,53 @@ Dispatcher::Step Dispatcher::Choose(const Servable& servable, const Flow* flow, 
     step.flow = {.id = FlowOf(servable, group.keys.front()), .weight = servable.batching().weight};
     // Other requests of the model are not so far behind.
     if (flow != nullptr && step.flow.id != flow->id) continue;
-    step.batch.reserve(decision.take);
-    std::int64_t elements = 0;
-    for (std::size_t i = 0; i < decision.take; ++i) {
-      step.batch.push_back(std::move(*queue_.Take(servable, group.keys[i])));
-      elements += group.sizes[i];
+    const std::span<const std::int64_t> sizes = std::span(group.sizes).first(decision.take);
+    const std::int64_t elements = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
+    if (slots_.widths()) {
+      const WidthChoice choice = WidthFor(servable, elements, group.keys.front().deadline, now, step);
+      step.blocked = choice == WidthChoice::kWait;
+      if (step.blocked) break;
+      step.width = choice == WidthChoice::kOne ? RunWidth::kOne : RunWidth::kAll;
     }
-    run = servable.latency().Predict(elements);
+    step.batch.reserve(decision.take);
+    for (const QueueKey& key : std::span(group.keys).first(decision.take)) {
+      step.batch.push_back(std::move(*queue_.Take(servable, key)));
+    }
+    run = servable.Predict(elements, step.width);
     const std::chrono::nanoseconds expected = run ? run->typical : std::chrono::nanoseconds(0);
     step.begins = now;
     step.ends = now + expected;
-    CountBegin(step.flow, expected);
+    CountBegin(step.flow, DeviceTime(step.width, expected));
     break;
   }
   return step;
+}
+
+WidthChoice Dispatcher::WidthFor(const Servable& servable, std::int64_t elements, MonotonicTime deadline,
+                                 MonotonicTime now, Step& step) {
+  const MonotonicTime overdue = slots_.OverdueAt();
+  slots_.Rests(now, rests_);
+  WidthSnapshot snapshot{.now = now,
+                         .rests = rests_,
+                         .running = slots_.running(),
+                         .overdue = overdue <= now,
+                         .narrow_possible = servable.can_be_narrow(),
+                         .wide = servable.Predict(elements),
+                         .narrow = servable.Predict(elements, RunWidth::kOne),
+                         .runs = 0};
+  if (deadline != MonotonicTime::max()) snapshot.left = deadline - now;
+  for (const auto& [other, work] : queue_.Before(kBehindAll)) {
+    snapshot.runs += RunsOf(*other, work);
+    snapshot.all_wide += TimeOf(*other, work);
+    snapshot.all_narrow += slots_.workers() * TimeOf(*other, work, {RunWidth::kOne, slots_.workers()});
+  }
+  const WidthChoice choice = ChooseWidth(snapshot);
+  if (choice == WidthChoice::kWait && snapshot.narrow_possible) step.wait = overdue - now;
+  return choice;
+}
+
+std::chrono::nanoseconds Dispatcher::DeviceTime(RunWidth width, std::chrono::nanoseconds time) const {
+  return width == RunWidth::kOne ? time / options_.workers : time;
 }
 
 BatchDecision Dispatcher::Decide(const Servable& servable, const RunGroup& group, MonotonicTime now) {
@@ -203,7 +244,7 @@ BatchDecision Dispatcher::Decide(const Servable& servable, const RunGroup& group
       left.push_back(deadline == MonotonicTime::max() ? std::chrono::nanoseconds::max() : deadline - now);
       elements += group.sizes[i];
       // Sizes that were never run are taken to be as short as the last that was: else they never would be.
-      const auto run = servable.latency().Predict(elements);
+      const auto run = servable.Predict(elements);
       if (run && !run->guessed()) longest = std::max(longest, run->high);
       runs.push_back(longest);
     }
@@ -232,41 +273,54 @@ void Dispatcher::LookForWork(std::uint64_t seen, PollBudget& budget) const {
   budget.Missed();
 }
 
+void Dispatcher::WakeWorker() {
+  if (slots_.full() || (looking_ && queue_.size() <= 1)) return;
+  work_or_stop_.NotifyOne();
+}
+
+bool Dispatcher::TakeStep(std::size_t worker, Step& step) {
+  MutexLock lock(mu_);
+  while (true) {
+    if (stopping_) return false;
+    step = {};
+    if (!slots_.full()) {
+      try {
+        step = NextStep(clock_.Now());
+      } catch (const std::bad_alloc&) {
+        step = {.batch = {}, .wait = kPauseWithoutMemory};
+      }
+    }
+    if (!step.batch.empty()) break;
+    if (step.wait == std::chrono::nanoseconds::max()) {
+      work_or_stop_.Wait(mu_);
+    } else {
+      work_or_stop_.WaitFor(mu_, step.wait);
+    }
+  }
+  slots_.Begin(worker, step.width, step.begins, step.ends);
+  if (queue_.size() > 0) WakeWorker();
+  WatchWhileRunning(queue_.EarliestDeadline());
+  return true;
+}
+
 void Dispatcher::Work(std::size_t worker) {
   PollBudget budget(options_.poll_window);
-  while (true) {
-    Step step;
-    {
-      MutexLock lock(mu_);
-      while (true) {
-        if (stopping_) return;
-        try {
-          step = NextStep(clock_.Now());
-        } catch (const std::bad_alloc&) {
-          step = {.batch = {}, .wait = kPauseWithoutMemory};
-        }
-        if (!step.batch.empty()) break;
-        if (step.wait == std::chrono::nanoseconds::max()) {
-          work_or_stop_.Wait(mu_);
-        } else {
-          work_or_stop_.WaitFor(mu_, step.wait);
-        }
-      }
-      run_ends_[worker] = step.ends;
-      ++running_;
-      if (AllBusy()) WatchFor(queue_.EarliestDeadline());
-    }
-    RunBatch(std::move(step.batch), static_cast<std::uint16_t>(worker));
+  for (Step step; TakeStep(worker, step);) {
+    RunBatch(std::move(step.batch), {.worker = static_cast<std::uint16_t>(worker),
+                                     .width = step.width,
+                                     .exclusive = options_.widths && step.width == RunWidth::kAll});
     std::uint64_t seen = 0;
     {
       MutexLock lock(mu_);
-      run_ends_[worker] = MonotonicTime::min();
-      --running_;
-      CountEnd(step.flow, clock_.Now() - step.begins);
-      if (stopping_ || queue_.size() > 0) continue;
+      slots_.End(worker);
+      CountEnd(step.flow, DeviceTime(step.width, clock_.Now() - step.begins));
+      if (stopping_ || queue_.size() > 0 || looking_) continue;
+      looking_ = true;
       seen = news_.load(std::memory_order_relaxed);
     }
     LookForWork(seen, budget);
+    MutexLock lock(mu_);
+    looking_ = false;
   }
 }
 
@@ -280,7 +334,7 @@ void Dispatcher::AnswerTheDead() {
         const MonotonicTime now = clock_.Now();
         if (watch_at_ < now) {
           try {
-            BuryExpired(now);
+            if (BuryExpired(now) && queue_.size() > 0) WakeWorker();
           } catch (const std::bad_alloc&) {
             // Those that are left are there the next time, too.
           }
@@ -304,7 +358,7 @@ void Dispatcher::AnswerTheDead() {
   }
 }
 
-void Dispatcher::RunBatch(std::vector<Entry> entries, std::uint16_t worker) {
+void Dispatcher::RunBatch(std::vector<Entry> entries, RunPlace place) {
   std::vector<WorkItem> items;
   std::vector<MonotonicTime> queued;
   try {
@@ -322,7 +376,7 @@ void Dispatcher::RunBatch(std::vector<Entry> entries, std::uint16_t worker) {
     items.push_back(std::move(entry.item));
     queued.push_back(entry.queued);
   }
-  runner_.RunAndAnswer(items, queued, worker);
+  runner_.RunAndAnswer(items, queued, place);
 }
 
 std::size_t Dispatcher::queued() const {

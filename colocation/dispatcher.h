@@ -11,10 +11,12 @@
 #include "colocation/admission.h"
 #include "colocation/batch_policy.h"
 #include "colocation/batch_runner.h"
+#include "colocation/device_slots.h"
 #include "colocation/fair_share.h"
 #include "colocation/queue_forecast.h"
 #include "colocation/request_queue.h"
 #include "colocation/run_groups.h"
+#include "colocation/run_width.h"
 #include "colocation/work_item.h"
 #include "profiler/flight_recorder.h"
 
@@ -22,6 +24,9 @@ namespace tandem {
 
 struct DispatcherOptions {
   int workers = 1;  // Runs under way at once on this device.
+  // There is a worker for each of the device's threads, and a run has one thread or all of them, whatever lets what
+  // waits end sooner (colocation/run_width.h). Else runs have all threads, and share them with the others under way.
+  bool widths = false;
   std::size_t max_queued = 8192;
   std::chrono::nanoseconds poll_window{0};  // How long a worker that has answered looks for more before it sleeps.
   BatchRunner::OnRun on_run;                // May be empty.
@@ -62,16 +67,23 @@ class Dispatcher {
   struct Step {
     std::vector<Entry> batch;
     std::chrono::nanoseconds wait = std::chrono::nanoseconds::max();
+    bool blocked = false;  // It waits for all threads: nobody less urgent goes before it.
+    RunWidth width = RunWidth::kAll;
     MonotonicTime begins;
     MonotonicTime ends;  // When the run is expected to.
     FlowRun flow;        // What it counts for.
   };
 
   void Work(std::size_t worker);
+  // Takes what to do next, sleeping until there is something; false when all is over.
+  [[nodiscard]] bool TakeStep(std::size_t worker, Step& step) EXCLUDES(mu_);
   // Waits without sleeping until there are other news than `seen`, for as long as the budget allows.
   void LookForWork(std::uint64_t seen, PollBudget& budget) const;
   void AnswerTheDead();
-  [[nodiscard]] bool AllBusy() const REQUIRES(mu_) { return running_ == options_.workers; }
+  // Has a worker look at what waits now, unless none could do anything or one does so anyway.
+  void WakeWorker() REQUIRES(mu_);
+  // When what runs leaves somebody waiting, the dead among them have to be looked for.
+  void WatchWhileRunning(MonotonicTime deadline) REQUIRES(mu_);
   // `seen` is what the decision was made from.
   [[nodiscard]] Status Admit(const WorkItem& item, const QueueKey& key, MonotonicTime now, AdmissionSnapshot& seen)
       REQUIRES(mu_);
@@ -93,6 +105,11 @@ class Dispatcher {
   // What to run of one servable or, with one, of a flow of it (and with that, whatever can share its run), or how long
   // to put that off.
   [[nodiscard]] Step Choose(const Servable& servable, const Flow* flow, MonotonicTime now) REQUIRES(mu_);
+  // How many threads a run over so many elements gets, that could begin now; sets `step.wait` if it has to wait.
+  [[nodiscard]] WidthChoice WidthFor(const Servable& servable, std::int64_t elements, MonotonicTime deadline,
+                                     MonotonicTime now, Step& step) REQUIRES(mu_);
+  // What a run of that time is of the device's.
+  [[nodiscard]] std::chrono::nanoseconds DeviceTime(RunWidth width, std::chrono::nanoseconds time) const;
   // Counts a run against the shares of what waits.
   void CountBegin(FlowRun& run, std::chrono::nanoseconds expected) REQUIRES(mu_);
   void CountEnd(const FlowRun& run, std::chrono::nanoseconds took) REQUIRES(mu_);
@@ -103,9 +120,7 @@ class Dispatcher {
   void Bury(const Servable& servable, const QueueKey& key) EXCLUDES(mu_);
   // Frees the slots of what should have been done by now; whether there was any.
   bool BuryExpired(MonotonicTime now) REQUIRES(mu_);
-  // Has the dead looked for when this deadline has passed. Only needed while all workers are busy.
-  void WatchFor(MonotonicTime deadline) REQUIRES(mu_);
-  void RunBatch(std::vector<Entry> entries, std::uint16_t worker);
+  void RunBatch(std::vector<Entry> entries, RunPlace place);
 
   // Constant after construction.
   const Clock& clock_;
@@ -129,8 +144,8 @@ class Dispatcher {
   // Out of the queue, to be answered: not by who buries them, as a callback must not release its own registration.
   std::vector<Entry> graveyard_ GUARDED_BY(mu_);
   MonotonicTime watch_at_ GUARDED_BY(mu_) = MonotonicTime::max();  // When the dead are looked for next.
-  int running_ GUARDED_BY(mu_) = 0;                                // Workers that run something.
-  std::vector<MonotonicTime> run_ends_ GUARDED_BY(mu_);  // When each is expected to be done; min: it runs nothing.
+  DeviceSlots slots_ GUARDED_BY(mu_);
+  bool looking_ GUARDED_BY(mu_) = false;  // A worker looks for work without sleeping, and will see what comes.
   bool stopping_ GUARDED_BY(mu_) = false;
 
   // Last: they use all of the above.

@@ -63,11 +63,22 @@ Status Dispatcher::Admit(const WorkItem& item, const QueueKey& key, MonotonicTim
 
 Forecast Dispatcher::Foretell(const Servable& servable, std::int64_t elements, const QueueKey& key, MonotonicTime now,
                               std::chrono::nanoseconds within) {
-  Forecast forecast = ForecastInQueue(queue_, shares_, space_, servable, elements, key, options_.workers * within);
-  rests_.clear();
-  for (const MonotonicTime end : run_ends_) rests_.push_back(end > now ? end - now : std::chrono::nanoseconds(0));
-  forecast.ahead = UntilTurn(forecast.ahead, rests_);
-  return forecast;
+  const int workers = slots_.workers();
+  slots_.Rests(now, rests_);
+  if (!slots_.widths()) {
+    Forecast forecast = ForecastInQueue(queue_, shares_, space_, servable, elements, key, workers * within);
+    forecast.ahead = UntilTurn(forecast.ahead, rests_);
+    return forecast;
+  }
+  Forecast wide = ForecastInQueue(queue_, shares_, space_, servable, elements, key, within);
+  wide.ahead += std::ranges::max(rests_);
+  if (!wide.run || !servable.can_be_narrow() || (wide.ahead.count() == 0)) return wide;
+  Forecast narrow =
+      ForecastInQueue(queue_, shares_, space_, servable, elements, key, within, {RunWidth::kOne, workers});
+  narrow.ahead = UntilTurn(workers * narrow.ahead, rests_);
+  // What nobody has tried lately is not relied upon.
+  if (!narrow.run || IsDoubtful(*narrow.run, now)) return wide;
+  return narrow.ahead + narrow.run->high < wide.ahead + wide.run->high ? narrow : wide;
 }
 
 AdmissionSnapshot Dispatcher::Look(const Servable& servable, std::int64_t elements, const QueueKey& key,
@@ -90,7 +101,9 @@ Status Dispatcher::Judge(const Servable& servable, AdmissionSnapshot snapshot) c
   Status judged = admission_.Admit(snapshot);
   if (judged || !snapshot.run) return judged;
   snapshot.run.reset();
-  if (admission_.Admit(snapshot)) servable.latency().BeginToAge(snapshot.now);
+  if (admission_.Admit(snapshot)) {
+    for (const RunWidth width : {RunWidth::kAll, RunWidth::kOne}) servable.latency(width).BeginToAge(snapshot.now);
+  }
   return judged;
 }
 
@@ -133,7 +146,6 @@ void Dispatcher::Submit(WorkItem item) {
     return AnswerOutOfMemory(entry.item);
   }
   if (queued) {
-    work_or_stop_.NotifyOne();
     Record(request, elements, Admitted::kQueued, seen);
   } else {
     entry.on_cancel = {};
@@ -155,7 +167,8 @@ Status Dispatcher::Enqueue(const QueueKey& key, Entry& entry, AdmissionSnapshot&
   if (!admitted) return admitted;
   queue_.Push(key, std::move(entry));
   news_.fetch_add(1, std::memory_order_release);
-  if (AllBusy()) WatchFor(key.deadline);
+  WakeWorker();
+  WatchWhileRunning(key.deadline);
   return {};
 }
 

@@ -32,7 +32,7 @@ struct RequestDemand {
 struct ColocationSnapshot {
   std::int64_t pending = 0;  // Requests that were let in and are not answered yet.
   bool held = false;         // Trainers are held just now.
-  int trainers = 1;
+  int trainers = 1;          // That are not paused.
   int parallelism = 1;                  // Threads of server and trainers that can run at once.
   int serving = 1;                      // Of them, those that compute requests.
   std::optional<RequestDemand> demand;  // Nullopt: not known yet.

@@ -20,7 +20,7 @@ void LeaveOut(WorkAmount& work, WorkAmount& joined) {
 }
 
 nanoseconds AheadInQueue(const RequestQueue& queue, const ShareLedger& shares, ForecastSpace& space, const FlowId& own,
-                         const QueueKey& key, WorkAmount joined, nanoseconds enough) {
+                         const QueueKey& key, WorkAmount joined, nanoseconds enough, RunsAs as) {
   const QueueKey level{.priority = key.priority, .deadline = MonotonicTime::min(), .sequence = 0};
   const std::size_t mine = JoinFlows(space.flows, own, own.servable->batching().weight);
   space.shared.clear();
@@ -31,14 +31,14 @@ nanoseconds AheadInQueue(const RequestQueue& queue, const ShareLedger& shares, F
     if (flow.id == own) LeaveOut(before, joined);
     space.shared.push_back({.weight = flow.weight,
                             .behind = shares.Behind(flow.id),
-                            .before = TimeOf(servable, before),
-                            .after = TimeOf(servable, after)});
+                            .before = TimeOf(servable, before, as),
+                            .after = TimeOf(servable, after, as)});
   }
   nanoseconds ahead = AheadByShares(space.shared, mine, enough);
   for (auto& [other, work] : queue.Before(level)) {
     WorkAmount left = work;
     if (other == own.servable) LeaveOut(left, joined);
-    ahead += TimeOf(*other, left);
+    ahead += TimeOf(*other, left, as);
   }
   return ahead;
 }
@@ -46,8 +46,9 @@ nanoseconds AheadInQueue(const RequestQueue& queue, const ShareLedger& shares, F
 }  // namespace
 
 Forecast ForecastInQueue(const RequestQueue& queue, const ShareLedger& shares, ForecastSpace& space,
-                         const Servable& servable, std::int64_t elements, const QueueKey& key, nanoseconds enough) {
-  Forecast forecast = ForecastRequest(servable, elements, queue.Before(key));
+                         const Servable& servable, std::int64_t elements, const QueueKey& key, nanoseconds enough,
+                         RunsAs as) {
+  Forecast forecast = ForecastRequest(servable, elements, queue.Before(key), as);
   // Until somebody is so far behind the order of urgency holds.
   if (shares.most() + forecast.ahead < kMostBehind) return forecast;
   const FlowId own = FlowOf(servable, key);
@@ -55,7 +56,7 @@ Forecast ForecastInQueue(const RequestQueue& queue, const ShareLedger& shares, F
   if (std::ranges::all_of(space.flows, [&](const Flow& flow) { return flow.id == own; })) return forecast;
   // Neither its urgency nor its share brings it its turn in time.
   if (forecast.ahead >= enough && kMostBehind - shares.Behind(own) >= enough) return forecast;
-  const nanoseconds ahead = AheadInQueue(queue, shares, space, own, key, forecast.joined, enough);
+  const nanoseconds ahead = AheadInQueue(queue, shares, space, own, key, forecast.joined, enough, as);
   forecast.ahead = ahead < enough ? ahead : std::max(ahead, forecast.ahead);
   return forecast;
 }

@@ -19,6 +19,6 @@ struct ForecastSpace {
 // is told exactly only up to `enough`, more of which would be too late anyway.
 [[nodiscard]] Forecast ForecastInQueue(const RequestQueue& queue, const ShareLedger& shares, ForecastSpace& space,
                                        const Servable& servable, std::int64_t elements, const QueueKey& key,
-                                       std::chrono::nanoseconds enough);
+                                       std::chrono::nanoseconds enough, RunsAs as = {});
 
 }  // namespace tandem

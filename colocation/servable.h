@@ -1,6 +1,8 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -12,6 +14,7 @@
 
 #include "api/base/inference_session.h"
 #include "colocation/request_habits.h"
+#include "colocation/run_width.h"
 #include "profiler/latency_model.h"
 #include "profiler/model_statistics.h"
 #include "profiler/run_bounds.h"
@@ -61,19 +64,33 @@ class Servable {
   // The model's default SLO, counted from arrival.
   [[nodiscard]] std::optional<std::chrono::microseconds> slo() const { return slo_; }
   [[nodiscard]] const Labels& labels() const { return labels_; }
-  [[nodiscard]] InferenceSession& session() const { return *session_; }
+  [[nodiscard]] InferenceSession& session(RunWidth width = RunWidth::kAll) const {
+    return width == RunWidth::kOne ? *narrow_session_ : *session_;
+  }
+  // The same on one thread, of so many that the other uses. Before anybody asks for it; without it the model is only run
+  // on all threads.
+  void AddNarrow(std::unique_ptr<InferenceSession> session, int threads) {
+    narrow_session_ = std::move(session);
+    threads_ = threads;
+  }
+  [[nodiscard]] bool can_be_narrow() const { return narrow_session_ != nullptr; }
   [[nodiscard]] ModelStatistics& statistics() const { return statistics_; }
   [[nodiscard]] ShortRuns& short_runs() const { return short_runs_; }
-  [[nodiscard]] LatencyModel& latency() const { return latency_; }
+  [[nodiscard]] LatencyModel& latency(RunWidth width = RunWidth::kAll) const { return times_[Index(width)].all; }
+  // What a run is expected to take, by those of its width and, where these are older, by those of the other.
+  [[nodiscard]] std::optional<RunPrediction> Predict(std::int64_t elements, RunWidth width = RunWidth::kAll) const;
   [[nodiscard]] RunBounds& run_bounds() const { return run_bounds_; }
   // Of runs that were not beside training.
-  [[nodiscard]] LatencyModel& alone() const { return alone_; }
+  [[nodiscard]] LatencyModel& alone(RunWidth width = RunWidth::kAll) const { return times_[Index(width)].alone; }
   // So long what was learnt alone is compared with, whatever runs take now: a machine, its neighbours and what is asked
   // of a model change within minutes, and who looks at the last five must not find training blamed for that.
   static constexpr std::chrono::minutes kAloneHolds{5};
   // What a run typically takes without training. No more than with it: what was learnt alone may be of another time, or
   // a guess.
-  [[nodiscard]] AloneTime Alone(std::int64_t elements, MonotonicTime now) const;
+  [[nodiscard]] AloneTime Alone(std::int64_t elements, MonotonicTime now, RunWidth width = RunWidth::kAll) const;
+  // Runs that ended well, by their width.
+  void CountRun(RunWidth width) const { runs_[Index(width)].fetch_add(1, std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t runs(RunWidth width) const { return runs_[Index(width)].load(std::memory_order_relaxed); }
   [[nodiscard]] RequestHabits& habits() const { return *habits_; }
   // Those of the model's other versions. Before anybody asks for this one.
   void ShareHabits(std::shared_ptr<RequestHabits> habits) { habits_ = std::move(habits); }
@@ -82,6 +99,13 @@ class Servable {
   [[nodiscard]] bool counted() const { return counted_; }
 
  private:
+  struct Times {
+    LatencyModel all;
+    LatencyModel alone;  // Of these, without training.
+  };
+  static constexpr std::size_t kWidths = 2;
+  [[nodiscard]] static constexpr std::size_t Index(RunWidth width) { return static_cast<std::size_t>(width); }
+
   const std::string name_;
   const std::int64_t version_;
   const std::string version_text_;
@@ -90,22 +114,34 @@ class Servable {
   const std::optional<std::chrono::microseconds> slo_;
   const Labels labels_;
   const std::unique_ptr<InferenceSession> session_;
+  std::unique_ptr<InferenceSession> narrow_session_;  // May be null.
+  int threads_ = 1;                                   // Of the other, if there is this one.
   mutable ModelStatistics statistics_;
   mutable ShortRuns short_runs_;
-  mutable LatencyModel latency_;
+  mutable std::array<Times, kWidths> times_;
+  mutable std::array<std::atomic<std::uint64_t>, kWidths> runs_{};
   mutable RunBounds run_bounds_;
-  mutable LatencyModel alone_;
   std::shared_ptr<RequestHabits> habits_ = std::make_shared<RequestHabits>();  // Shared by all versions of the model.
   bool counted_ = true;
 };
 
-inline AloneTime Servable::Alone(std::int64_t elements, MonotonicTime now) const {
-  const auto all = latency_.Predict(elements);
-  const auto alone = alone_.Predict(elements);
+inline std::optional<RunPrediction> Servable::Predict(std::int64_t elements, RunWidth width) const {
+  auto run = latency(width).Predict(elements);
+  if (!run || !can_be_narrow()) return run;
+  const RunWidth other = width == RunWidth::kAll ? RunWidth::kOne : RunWidth::kAll;
+  if (const auto known = latency(other).Predict(elements)) BoundByOther(*run, width, *known, threads_);
+  return run;
+}
+
+inline AloneTime Servable::Alone(std::int64_t elements, MonotonicTime now, RunWidth width) const {
+  const LatencyModel& without_training = alone(width);
+  const auto all = latency(width).Predict(elements);
+  const auto alone = without_training.Predict(elements);
   if (!all || !alone) return {.typical = all ? all->typical : std::chrono::nanoseconds(0), .sure = false};
   // Training makes no run shorter: while most are as short as they were alone, that still holds.
   const bool confirmed = all->typical <= alone->typical + alone->typical / 4;
-  return {.typical = std::min(all->typical, alone->typical), .sure = confirmed || now - alone_.newest() <= kAloneHolds};
+  return {.typical = std::min(all->typical, alone->typical),
+          .sure = confirmed || now - without_training.newest() <= kAloneHolds};
 }
 
 }  // namespace tandem

@@ -7,9 +7,15 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-nanoseconds Typical(const Servable& servable, std::int64_t elements) {
-  const auto run = servable.latency().Predict(elements);
-  return run ? run->typical : nanoseconds(0);
+RunWidth WidthOf(const Servable& servable, RunsAs as) {
+  return servable.can_be_narrow() ? as.width : RunWidth::kAll;
+}
+
+nanoseconds Typical(const Servable& servable, std::int64_t elements, RunsAs as) {
+  const RunWidth width = WidthOf(servable, as);
+  const auto run = servable.Predict(elements, width);
+  if (!run) return nanoseconds(0);
+  return width == RunWidth::kOne ? run->typical / as.threads : run->typical;
 }
 
 // How many elements one run may have; 1 when requests are not joined.
@@ -25,12 +31,18 @@ std::int64_t Together(const Servable& servable, WorkAmount work) {
 
 }  // namespace
 
-nanoseconds TimeOf(const Servable& servable, WorkAmount work) {
+nanoseconds TimeOf(const Servable& servable, WorkAmount work, RunsAs as) {
   if (work.requests == 0) return nanoseconds(0);
   const std::int64_t together = Together(servable, work);
   const std::int64_t rest = work.elements % together;
-  const nanoseconds last = rest == 0 ? nanoseconds(0) : Typical(servable, rest);
-  return work.elements / together * Typical(servable, together) + last;
+  const nanoseconds last = rest == 0 ? nanoseconds(0) : Typical(servable, rest, as);
+  return work.elements / together * Typical(servable, together, as) + last;
+}
+
+std::int64_t RunsOf(const Servable& servable, WorkAmount work) {
+  if (work.requests == 0) return 0;
+  const std::int64_t together = Together(servable, work);
+  return (work.elements + together - 1) / together;
 }
 
 nanoseconds AheadByShares(std::span<SharedFlow> flows, std::size_t own, nanoseconds enough) {
@@ -75,12 +87,12 @@ nanoseconds AheadByShares(std::span<SharedFlow> flows, std::size_t own, nanoseco
 }
 
 Forecast ForecastRequest(const Servable& servable, std::int64_t elements,
-                         std::span<const std::pair<const Servable*, WorkAmount>> before) {
+                         std::span<const std::pair<const Servable*, WorkAmount>> before, RunsAs as) {
   Forecast forecast;
   std::int64_t own = elements;
   for (const auto& [other, work] : before) {
     const std::int64_t together = Together(*other, work);
-    if (work.elements >= together) forecast.ahead += work.elements / together * Typical(*other, together);
+    if (work.elements >= together) forecast.ahead += work.elements / together * Typical(*other, together, as);
     const std::int64_t rest = work.elements % together;
     if (rest == 0) continue;
     if (other == &servable && rest + elements <= MostTogether(servable.batching())) {
@@ -89,10 +101,10 @@ Forecast ForecastRequest(const Servable& servable, std::int64_t elements,
           .requests = work.requests - work.elements / together * together * work.requests / work.elements,
           .elements = rest};
     } else {
-      forecast.ahead += Typical(*other, rest);
+      forecast.ahead += Typical(*other, rest, as);
     }
   }
-  forecast.run = servable.latency().Predict(own);
+  forecast.run = servable.Predict(own, WidthOf(servable, as));
   return forecast;
 }
 

@@ -19,6 +19,14 @@ namespace tandem {
   return std::min<std::chrono::nanoseconds>(std::chrono::microseconds(500), left / 4);
 }
 
+// How what waits is taken to be run.
+struct RunsAs {
+  RunWidth width = RunWidth::kAll;
+  // So many of one thread run side by side: each counts as so much less of the device's time. Models that are only run
+  // on all threads count as they are.
+  int threads = 1;
+};
+
 // Of a request that is about to wait.
 struct Forecast {
   std::chrono::nanoseconds ahead{0};  // What of the queue must be done before its own run begins.
@@ -30,10 +38,14 @@ struct Forecast {
 // Waiting requests are taken to be joined as the models' configurations allow; models that are not known cost nothing.
 // Same arguments, same forecast, as long as nothing new is learnt of the models.
 [[nodiscard]] Forecast ForecastRequest(const Servable& servable, std::int64_t elements,
-                                       std::span<const std::pair<const Servable*, WorkAmount>> before);
+                                       std::span<const std::pair<const Servable*, WorkAmount>> before,
+                                       RunsAs as = {});
 
 // What waiting requests of one model take in the batches that will be made of them; 0 when that is not known.
-[[nodiscard]] std::chrono::nanoseconds TimeOf(const Servable& servable, WorkAmount work);
+[[nodiscard]] std::chrono::nanoseconds TimeOf(const Servable& servable, WorkAmount work, RunsAs as = {});
+
+// How many runs will be made of them.
+[[nodiscard]] std::int64_t RunsOf(const Servable& servable, WorkAmount work);
 
 // A flow of the level that a request is about to wait at (colocation/fair_share.h).
 struct SharedFlow {

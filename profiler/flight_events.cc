@@ -32,6 +32,16 @@ std::optional<nanoseconds> Time(std::int64_t number) {
   return nanoseconds(number);
 }
 
+// How many requests a run had, and how wide it was, in one value.
+constexpr std::int64_t kNarrow = std::int64_t{1} << 62;
+constexpr std::int64_t kExclusive = std::int64_t{1} << 61;
+constexpr std::int64_t kRequests = kExclusive - 1;
+
+template <typename Event>
+std::int64_t RequestsAndWidth(const Event& event) {
+  return (event.requests & kRequests) | (event.narrow ? kNarrow : 0) | (event.exclusive ? kExclusive : 0);
+}
+
 std::uint16_t Clipped(std::int64_t number) {
   return static_cast<std::uint16_t>(std::clamp<std::int64_t>(number, 0, std::numeric_limits<std::uint16_t>::max()));
 }
@@ -128,7 +138,7 @@ FlightRecord BatchBegan::Pack() const noexcept {
   FlightRecord record = Begin(*this, batch);
   record.name = model;
   record.count = worker;
-  record.values = {version, elements, requests, Number(expected)};
+  record.values = {version, elements, RequestsAndWidth(*this), Number(expected)};
   return record;
 }
 
@@ -138,8 +148,10 @@ BatchBegan BatchBegan::Unpack(const FlightRecord& record) {
           .model = record.name,
           .version = record.values[0],
           .elements = record.values[1],
-          .requests = record.values[2],
+          .requests = record.values[2] & kRequests,
           .worker = record.count,
+          .narrow = (record.values[2] & kNarrow) != 0,
+          .exclusive = (record.values[2] & kExclusive) != 0,
           .expected = Time(record.values[3])};
 }
 
@@ -148,7 +160,7 @@ FlightRecord BatchEnded::Pack() const noexcept {
   record.code = CodeOf(error);
   record.name = model;
   record.count = worker;
-  record.values = {version, elements, requests, began ? began->time_since_epoch().count() : kNone};
+  record.values = {version, elements, RequestsAndWidth(*this), began ? began->time_since_epoch().count() : kNone};
   return record;
 }
 
@@ -159,8 +171,10 @@ BatchEnded BatchEnded::Unpack(const FlightRecord& record) {
                    .model = record.name,
                    .version = record.values[0],
                    .elements = record.values[1],
-                   .requests = record.values[2],
+                   .requests = record.values[2] & kRequests,
                    .worker = record.count,
+                   .narrow = (record.values[2] & kNarrow) != 0,
+                   .exclusive = (record.values[2] & kExclusive) != 0,
                    .began = {}};
   if (record.values[3] != kNone) event.began = At(record.values[3]);
   return event;

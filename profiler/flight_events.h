@@ -124,6 +124,8 @@ struct BatchBegan {
   std::int64_t elements = 0;
   std::int64_t requests = 0;
   std::uint16_t worker = 0;
+  bool narrow = false;     // On one thread.
+  bool exclusive = false;  // No other worker runs anything meanwhile.
   std::optional<std::chrono::nanoseconds> expected;
 
   [[nodiscard]] FlightRecord Pack() const noexcept;
@@ -141,6 +143,8 @@ struct BatchEnded {
   std::int64_t elements = 0;
   std::int64_t requests = 0;
   std::uint16_t worker = 0;
+  bool narrow = false;
+  bool exclusive = false;
   std::optional<MonotonicTime> began;  // Nullopt: nothing is known of it, and the fields above say nothing.
 
   [[nodiscard]] FlightRecord Pack() const noexcept;

@@ -20,12 +20,12 @@ class FlightRecorder {
   static constexpr std::size_t kMostRecords = 1'048'576;
   static constexpr std::size_t kTrainingRecords = 4'096;
 
-  // Of requests and batches, six for a request that runs alone, 64 bytes each; 0: it is off. `workers` is how many run
-  // batches: who reads must know whether one was free.
-  explicit FlightRecorder(std::size_t records, int workers = 1)
-      : workers_(workers), requests_(records), training_(records == 0 ? 0 : kTrainingRecords) {}
+  // Of requests and batches, six for a request that runs alone, 64 bytes each; 0: it is off.
+  explicit FlightRecorder(std::size_t records) : requests_(records), training_(records == 0 ? 0 : kTrainingRecords) {}
 
   [[nodiscard]] bool on() const { return requests_.capacity() > 0; }
+  // How many run batches, 1 unless told otherwise: who reads must know whether one was free. Before anybody does.
+  void SetWorkers(int workers) { workers_ = workers; }
   [[nodiscard]] int workers() const { return workers_; }
 
   // From 1 on.
@@ -44,7 +44,7 @@ class FlightRecorder {
   [[nodiscard]] const RecordRing& training() const { return training_; }
 
  private:
-  const int workers_;
+  int workers_ = 1;
   RecordRing requests_;
   RecordRing training_;
   NameTable names_;

@@ -11,7 +11,7 @@
 namespace tandem {
 namespace {
 
-constexpr std::string_view kFirstLine = "tandem learnt runs, format 1";
+constexpr std::string_view kFirstLine = "tandem learnt runs, format 2";
 constexpr std::size_t kMaxRuns = 256;
 constexpr std::size_t kMaxLine = 1024;
 constexpr std::int64_t kLongest = std::int64_t{86'400} * 1'000'000'000;
@@ -54,7 +54,7 @@ std::optional<LearntVersion> ReadVersion(std::string_view line) {
   return version;
 }
 
-// "run 8 1234567 1.25", after its first word.
+// "run 8 1234567 1.25", or "narrow …" of a run on one thread, after its first word.
 std::optional<LearntRun> ReadRun(std::string_view line) {
   LearntRun run;
   std::int64_t typical = 0;
@@ -83,6 +83,13 @@ Status TakeChecksum(std::string_view& text) {
   return {};
 }
 
+void WriteRuns(std::string_view word, const std::vector<LearntRun>& runs, std::string& text) {
+  for (const LearntRun& run : runs) {
+    const std::int64_t typical = std::clamp<std::int64_t>(run.typical.count(), 1, kLongest);
+    text += Format("{} {} {} {:.4f}\n", word, run.elements, typical, std::clamp(run.spread, 1.0, kMostSpread));
+  }
+}
+
 }  // namespace
 
 std::uint64_t HashText(std::string_view text, std::uint64_t seed) {
@@ -93,12 +100,10 @@ std::uint64_t HashText(std::string_view text, std::uint64_t seed) {
 std::string WriteLearntRuns(const LearntRuns& learnt) {
   std::string text = Format("{}\nsetting {}\n", kFirstLine, learnt.setting);
   for (const LearntVersion& version : learnt.versions) {
-    if (version.model.empty() || !IsPlain(version.model) || version.runs.empty()) continue;
+    if (version.model.empty() || !IsPlain(version.model) || (version.runs.empty() && version.narrow.empty())) continue;
     text += Format("version {} {:016x} {}\n", version.version, version.fingerprint, version.model);
-    for (const LearntRun& run : version.runs) {
-      const std::int64_t typical = std::clamp<std::int64_t>(run.typical.count(), 1, kLongest);
-      text += Format("run {} {} {:.4f}\n", run.elements, typical, std::clamp(run.spread, 1.0, kMostSpread));
-    }
+    WriteRuns("run", version.runs, text);
+    WriteRuns("narrow", version.narrow, text);
   }
   return text + Format("end {:016x}\n", HashText(text));
 }
@@ -124,10 +129,12 @@ Result<LearntRuns> ReadLearntRuns(std::string_view text) {
       auto version = ReadVersion(*line);
       if (!version || learnt.versions.size() == kMaxLearntVersions) return wrong();
       learnt.versions.push_back(*std::move(version));
-    } else if (kind == "run") {
+    } else if (kind == "run" || kind == "narrow") {
       const auto run = ReadRun(*line);
       if (!run || learnt.versions.empty()) return wrong();
-      std::vector<LearntRun>& runs = learnt.versions.back().runs;
+      LearntVersion& version = learnt.versions.back();
+      if (kind == "run" && !version.narrow.empty()) return wrong();
+      std::vector<LearntRun>& runs = kind == "run" ? version.runs : version.narrow;
       if (runs.size() == kMaxRuns || (!runs.empty() && runs.back().elements >= run->elements)) return wrong();
       runs.push_back(*run);
     } else {

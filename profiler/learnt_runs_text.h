@@ -16,6 +16,7 @@ struct LearntVersion {
   std::int64_t version = 0;
   std::uint64_t fingerprint = 0;  // Of what it was made from: other files, other times.
   std::vector<LearntRun> runs;    // By size, ascending.
+  std::vector<LearntRun> narrow;  // The same of runs on one thread.
 
   friend bool operator==(const LearntVersion&, const LearntVersion&) = default;
 };

@@ -117,6 +117,9 @@ ColocationDecision TandemPolicy::Decide(const ColocationSnapshot& snapshot) cons
     decision.threads = decision.threads == 0 ? threads : std::min(decision.threads, threads);
     decision.look_again = std::min({decision.look_again, pace.look_again, quota.until_refill});
   }
+  if (snapshot.quotas.empty() && snapshot.trainers > 1) {
+    decision.threads = std::max(snapshot.parallelism / snapshot.trainers, 1);
+  }
   if (!snapshot.yields && snapshot.pending > 0) decision.hold = HoldReason::kRequests;
   return decision;
 }

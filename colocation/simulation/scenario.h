@@ -23,7 +23,7 @@ enum class DeviceKind { kCpu, kGpu };
 struct Machine {
   DeviceKind kind = DeviceKind::kCpu;
   int width = 1;    // Cores or SMs.
-  int workers = 1;  // Runs under way at once.
+  int workers = 1;  // Runs under way at once; 0, on a CPU: one for each thread, and runs have one thread or all.
   // CPU only: how many times as fast a run is while training is on the same cores, given all of the CPU time that it
   // wants. Above 1 where idle cores sleep and are slow to wake, below 1 where caches are fought over.
   double speed_beside_training = 1;

@@ -29,16 +29,20 @@ nanoseconds Sum(const std::vector<Step>& steps) {
 
 Serving::Line::Line(const Scenario& scenario, std::size_t index, int threads)
     : model(&scenario.models[index]),
-      steps(OnThreads(scenario.machine, model->steps, threads, model->speedup)),
+      wide{.steps = OnThreads(scenario.machine, model->steps, threads, model->speedup), .latency = {}},
+      narrow{.steps = OnThreads(scenario.machine, model->steps, 1, model->speedup), .latency = {}},
       arrivals(scenario.seed, 2 * index),
       times(scenario.seed, 2 * index + 1),
       tally(scenario.warmup.count(), model->rate * Seconds(scenario.duration)),
       last_arrival((scenario.warmup + scenario.duration).count()) {
-  if (model->front.count() > 0) steps[0].width += Seconds(model->front) / Seconds(steps[0].time);
+  for (Runs* runs : {&wide, &narrow}) {
+    Step& first = runs->steps[0];
+    if (model->front.count() > 0) first.width += Seconds(model->front) / Seconds(first.time);
+    // As the server's first run of a model that it loads.
+    runs->latency.Observe(1, Sum(runs->steps), EventClock::At(0));
+  }
   batching.max_batch_size = model->max_batch;
   batching.dynamic = model->max_batch > 1;
-  // As the server's first run of a model that it loads.
-  latency.Observe(1, Sum(steps), EventClock::At(0));
   // From anywhere in the gap, or equal gaps of several models would fall together.
   if (model->poisson) {
     Draw();
@@ -55,8 +59,9 @@ void Serving::Line::Draw() {
 Serving::Serving(const Scenario& scenario, int threads)
     : scenario_(scenario),
       admission_(std::move(MakeAdmission(scenario.admission)).value()),
-      workers_(static_cast<std::size_t>(scenario.machine.workers)),
-      runs_(workers_.size()) {
+      workers_(static_cast<std::size_t>(scenario.machine.workers == 0 ? threads : scenario.machine.workers)),
+      runs_(workers_.size()),
+      slots_(static_cast<int>(workers_.size()), scenario.machine.workers == 0 && threads > 1) {
   std::size_t most = 1;
   for (std::size_t i = 0; i < scenario.models.size(); ++i) {
     lines_.push_back(std::make_unique<Line>(scenario, i, threads));
@@ -89,13 +94,15 @@ void Serving::Handle(Time now, std::uint64_t& order) {
   }
   if (queued_ == 0) return;
   DropLate(now);
-  for (std::size_t i = 0; i < workers_.size(); ++i) {
+  for (std::size_t i = 0; i < workers_.size() && !slots_.full(); ++i) {
     if (workers_[i].line != nullptr) continue;
     Line* line = MostUrgent();
     std::size_t count = 0;
     while (line != nullptr && (count = Choose(*line, now)) == 0) line = MostUrgent();
     if (line == nullptr) return;
-    Start(i, *line, count, now, order++);
+    const WidthChoice choice = slots_.widths() ? WidthFor(*line, count, now) : WidthChoice::kAll;
+    if (choice == WidthChoice::kWait) return;
+    Start(i, *line, count, choice == WidthChoice::kOne ? RunWidth::kOne : RunWidth::kAll, now, order++);
   }
 }
 
@@ -117,33 +124,73 @@ Status Serving::Admit(const Line& line, const Request& request, Time now) {
                              .queued = queued_,
                              .queued_model = line.waiting.size(),
                              .max_queued = scenario_.max_queued};
-  if (request.deadline != kNever) {
-    // What the way to and from the server takes is known to nobody in it.
-    snapshot.deadline = EventClock::At(request.deadline);
-    nanoseconds ahead{0};
-    std::size_t own = 1;
-    for (const auto& other : lines_) {
-      const std::size_t before = other->waiting.UpTo(request.deadline);
-      const auto together = static_cast<std::size_t>(other->model->max_batch);
-      if (before >= together) {
-        ahead += static_cast<std::int64_t>(before / together) * Typical(other->latency, together);
-      }
-      const std::size_t rest = before % together;
-      if (rest == 0) continue;
-      if (other.get() == &line) {
-        own = rest + 1;
-      } else {
-        ahead += Typical(other->latency, rest);
-      }
-    }
-    rests_.clear();
-    for (const Worker& worker : workers_) {
-      rests_.emplace_back(worker.line == nullptr ? 0 : std::max<Time>(0, worker.ends - now));
-    }
-    snapshot.work_ahead = UntilTurn(ahead, rests_);
-    snapshot.run = line.latency.Predict(static_cast<std::int64_t>(own));
-  }
+  if (request.deadline != kNever) Forecast(line, request, now, snapshot);
   return admission_->Admit(snapshot);
+}
+
+Serving::Ahead Serving::Before(const Line& line, const Request& request, RunWidth width) const {
+  Ahead ahead;
+  for (const auto& other : lines_) {
+    const LatencyModel& latency = other->runs(width).latency;
+    const std::size_t before = other->waiting.UpTo(request.deadline);
+    const auto together = static_cast<std::size_t>(other->model->max_batch);
+    if (before >= together) ahead.work += static_cast<std::int64_t>(before / together) * Typical(latency, together);
+    const std::size_t rest = before % together;
+    if (rest == 0) continue;
+    if (other.get() == &line) {
+      ahead.own = rest + 1;
+    } else {
+      ahead.work += Typical(latency, rest);
+    }
+  }
+  return ahead;
+}
+
+void Serving::Forecast(const Line& line, const Request& request, Time now, AdmissionSnapshot& snapshot) {
+  // What the way to and from the server takes is known to nobody in it.
+  snapshot.deadline = EventClock::At(request.deadline);
+  slots_.Rests(EventClock::At(now), rests_);
+  const auto run = [&](RunWidth width, std::size_t own) {
+    return line.runs(width).latency.Predict(static_cast<std::int64_t>(own));
+  };
+  const Ahead wide = Before(line, request, RunWidth::kAll);
+  snapshot.run = run(RunWidth::kAll, wide.own);
+  if (!slots_.widths()) {
+    snapshot.work_ahead = UntilTurn(wide.work, rests_);
+    return;
+  }
+  snapshot.work_ahead = std::ranges::max(rests_) + wide.work;
+  if (snapshot.work_ahead.count() == 0 || !snapshot.run) return;
+  const Ahead narrow = Before(line, request, RunWidth::kOne);
+  const nanoseconds turn = UntilTurn(narrow.work, rests_);
+  const auto own = run(RunWidth::kOne, narrow.own);
+  if (!own || IsDoubtful(*own, snapshot.now) || turn + own->high >= snapshot.work_ahead + snapshot.run->high) return;
+  snapshot.work_ahead = turn;
+  snapshot.run = own;
+}
+
+WidthChoice Serving::WidthFor(const Line& line, std::size_t count, Time now) {
+  slots_.Rests(EventClock::At(now), rests_);
+  WidthSnapshot snapshot{.now = EventClock::At(now),
+                         .rests = rests_,
+                         .running = slots_.running(),
+                         .overdue = slots_.OverdueAt() <= EventClock::At(now),
+                         .wide = line.wide.latency.Predict(static_cast<std::int64_t>(count)),
+                         .narrow = line.narrow.latency.Predict(static_cast<std::int64_t>(count)),
+                         .runs = 0};
+  if (line.waiting[0].deadline != kNever) snapshot.left = nanoseconds(line.waiting[0].deadline - now);
+  for (const auto& other : lines_) {
+    const auto together = static_cast<std::size_t>(other->model->max_batch);
+    const auto whole = static_cast<std::int64_t>(other->waiting.size() / together);
+    const std::size_t rest = other->waiting.size() % together;
+    snapshot.runs += whole + (rest > 0 ? 1 : 0);
+    const auto all = [&](const LatencyModel& latency) {
+      return whole * Typical(latency, together) + (rest > 0 ? Typical(latency, rest) : nanoseconds(0));
+    };
+    snapshot.all_wide += all(other->wide.latency);
+    snapshot.all_narrow += all(other->narrow.latency);
+  }
+  return ChooseWidth(snapshot);
 }
 
 void Serving::Drop(Line& line) {
@@ -170,7 +217,7 @@ Serving::Line* Serving::MostUrgent() {
 }
 
 std::size_t Serving::Choose(Line& line, Time now) {
-  const auto alone = line.latency.Predict(1);
+  const auto alone = line.wide.latency.Predict(1);
   while (!line.waiting.empty() && line.waiting[0].deadline != kNever &&
          admission_->IsHopeless(EventClock::At(now), EventClock::At(line.waiting[0].deadline), alone)) {
     Drop(line);
@@ -181,7 +228,7 @@ std::size_t Serving::Choose(Line& line, Time now) {
   predicted_.clear();
   for (std::size_t i = 0; i < most; ++i) {
     if (line.model->slo) left_.emplace_back(line.waiting[i].deadline - now);
-    if (const auto run = line.latency.Predict(static_cast<std::int64_t>(i + 1))) predicted_.push_back(run->high);
+    if (const auto run = line.wide.latency.Predict(static_cast<std::int64_t>(i + 1))) predicted_.push_back(run->high);
   }
   return ChooseBatch({.settings = line.batching,
                       .sizes = std::span(sizes_).first(most),
@@ -191,18 +238,21 @@ std::size_t Serving::Choose(Line& line, Time now) {
       .take;
 }
 
-void Serving::Start(std::size_t worker, Line& line, std::size_t count, Time now, std::uint64_t order) {
+void Serving::Start(std::size_t worker, Line& line, std::size_t count, RunWidth width, Time now,
+                    std::uint64_t order) {
   Worker& w = workers_[worker];
   w.line = &line;
+  w.width = width;
   w.began = now;
-  w.ends = now + Typical(line.latency, count).count();
+  const MonotonicTime begins = EventClock::At(now);
+  slots_.Begin(worker, width, begins, begins + Typical(line.runs(width).latency, count));
   w.batch.clear();
   for (std::size_t i = 0; i < count; ++i) {
     w.batch.push_back(line.waiting[0]);
     line.waiting.Pop();
   }
   queued_ -= count;
-  runs_[worker].Load(line.steps, line.Scale(count) * w.batch[0].factor, order);
+  runs_[worker].Load(line.runs(width).steps, line.Scale(count) * w.batch[0].factor, order);
 }
 
 void Serving::StepsDone(Time now, std::uint64_t& order) {
@@ -219,11 +269,13 @@ void Serving::StepsDone(Time now, std::uint64_t& order) {
 
 void Serving::Answer(std::size_t worker, Time now) {
   Worker& w = workers_[worker];
-  w.line->latency.Observe(static_cast<std::int64_t>(w.batch.size()), nanoseconds(now - w.began), EventClock::At(now));
+  LatencyModel& latency = w.line->runs(w.width).latency;
+  latency.Observe(static_cast<std::int64_t>(w.batch.size()), nanoseconds(now - w.began), EventClock::At(now));
   for (const Request& request : w.batch) w.line->tally.Answered(request, now + w.line->model->overhead.count());
   pending_ -= static_cast<std::int64_t>(w.batch.size());
   answered_ += w.batch.size();
   w.line = nullptr;
+  slots_.End(worker);
   runs_[worker].Clear();
 }
 

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "colocation/admission.h"
+#include "colocation/device_slots.h"
+#include "colocation/run_width.h"
 #include "colocation/servable.h"
 #include "colocation/simulation/event_clock.h"
 #include "colocation/simulation/random_source.h"
@@ -17,7 +19,7 @@
 namespace tandem::simulation {
 
 // The requests of a simulation from arrival to answer: admission, one queue by deadline, batches, workers. It decides
-// with the server's own objects (AdmissionPolicy, ChooseBatch, LatencyModel). Arrivals and the times of runs depend on
+// with the server's own objects (AdmissionPolicy, ChooseBatch, ChooseWidth, LatencyModel). Arrivals and the times of runs depend on
 // nothing but the scenario, so that every policy has the same. Used by one thread; no allocation once its queues have
 // grown to what they hold, but for refusals.
 class Serving {
@@ -44,9 +46,14 @@ class Serving {
  private:
   struct Line {
     const Model* model = nullptr;
-    std::vector<Step> steps;  // With the threads that a run may use.
+    // By the width of a run.
+    struct Runs {
+      std::vector<Step> steps;
+      LatencyModel latency;
+    };
+    Runs wide;
+    Runs narrow;
     BatchSettings batching;
-    LatencyModel latency;
     RandomSource arrivals;
     RandomSource times;
     RequestTally tally;
@@ -55,6 +62,8 @@ class Serving {
     Time next_arrival = 0;
 
     Line(const Scenario& scenario, std::size_t index, int threads);
+    [[nodiscard]] Runs& runs(RunWidth width) { return width == RunWidth::kOne ? narrow : wide; }
+    [[nodiscard]] const Runs& runs(RunWidth width) const { return width == RunWidth::kOne ? narrow : wide; }
     // Sets when the next one comes.
     void Draw();
     void ComeAt(Time time) { next_arrival = time <= last_arrival ? time : kNever; }
@@ -63,19 +72,27 @@ class Serving {
   struct Worker {
     Line* line = nullptr;  // Nullptr: it is free.
     std::vector<Request> batch;
+    RunWidth width = RunWidth::kAll;
     Time began = 0;
-    Time ends = 0;  // When it is expected to.
   };
 
   void Arrive(Line& line, Time now);
   [[nodiscard]] Status Admit(const Line& line, const Request& request, Time now);
+  // What stands before the request when all runs have that width, and what it shares its run with.
+  struct Ahead {
+    std::chrono::nanoseconds work{0};
+    std::size_t own = 1;
+  };
+  [[nodiscard]] Ahead Before(const Line& line, const Request& request, RunWidth width) const;
+  void Forecast(const Line& line, const Request& request, Time now, AdmissionSnapshot& snapshot);
   void DropLate(Time now);
   // The line whose first request is the most urgent; null when none waits.
   [[nodiscard]] Line* MostUrgent();
   // Drops what would be computed in vain, then how many of the line to run together.
   [[nodiscard]] std::size_t Choose(Line& line, Time now);
   void Drop(Line& line);
-  void Start(std::size_t worker, Line& line, std::size_t count, Time now, std::uint64_t order);
+  [[nodiscard]] WidthChoice WidthFor(const Line& line, std::size_t count, Time now);
+  void Start(std::size_t worker, Line& line, std::size_t count, RunWidth width, Time now, std::uint64_t order);
   void Answer(std::size_t worker, Time now);
 
   // Constant after construction.
@@ -85,6 +102,7 @@ class Serving {
   std::vector<std::unique_ptr<Line>> lines_;
   std::vector<Worker> workers_;
   std::vector<Stream> runs_;  // Of each worker.
+  DeviceSlots slots_;
   std::size_t queued_ = 0;
   std::int64_t pending_ = 0;
   std::uint64_t answered_ = 0;

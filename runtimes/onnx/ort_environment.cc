@@ -130,8 +130,8 @@ Status OrtEnvironment::StartTrimmer() {
   return {};
 }
 
-Result<WeightClaim> OrtEnvironment::ClaimWeights(std::uint64_t bytes) const {
-  const std::uint64_t limit = arena_bytes_ / 8 * 7;  // What is left must do for the runs.
+Result<WeightClaim> OrtEnvironment::ClaimWeights(std::uint64_t bytes, std::uint64_t parts) const {
+  const std::uint64_t limit = arena_bytes_ / 8 * 7 / parts;  // What is left must do for the runs.
   std::uint64_t claimed = weight_bytes_.load();
   do {
     if (bytes > limit || claimed > limit - bytes) {

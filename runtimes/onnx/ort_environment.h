@@ -65,8 +65,9 @@ class OrtEnvironment {
   [[nodiscard]] bool spins() const { return spin_; }
 
   // Takes memory of the arena's limit for weights, or says how much there is. Weights that ONNX Runtime keeps are
-  // counted in the arena without being checked against its limit: more than the limit would turn it off.
-  [[nodiscard]] Result<WeightClaim> ClaimWeights(std::uint64_t bytes) const;
+  // counted in the arena without being checked against its limit: more than the limit would turn it off. All claims
+  // together may have the whole of it, or only one part of so many.
+  [[nodiscard]] Result<WeightClaim> ClaimWeights(std::uint64_t bytes, std::uint64_t parts = 1) const;
 
   // Gives activation memory that no run uses now back to the system. Some ten microseconds, and the next large run
   // has to fault its memory in again.

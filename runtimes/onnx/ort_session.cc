@@ -25,6 +25,9 @@ constexpr std::int64_t kMaxPlannedBytes = 256 << 20;
 
 constexpr std::size_t kMaxIdleSlots = 16;
 
+// Larger weights are not kept a second time for runs on one thread.
+constexpr std::uint64_t kMostSecondWeights = std::uint64_t{512} << 20;
+
 // After so many runs the arena's unused memory goes back to the system: one huge request must not keep it for ever.
 constexpr std::uint64_t kRunsPerTrim = 1024;
 
@@ -38,15 +41,22 @@ GraphOptimizationLevel LevelOf(GraphOptimization level) {
   return ORT_ENABLE_ALL;
 }
 
-// Threads of its own, as many as the shared pool has: while one session is profiled its pool takes notes, too, and
-// those of others that run on it at that moment do not add up, which ONNX Runtime fails them for.
-Status AddProfiling(const OrtEnvironment& environment, const SessionSpec& spec, OrtSessionOptions* options) {
+// A pool of its own; of one thread there is none, as the thread that runs the session counts.
+Status AddOwnThreads(const OrtEnvironment& environment, int threads, OrtSessionOptions* options) {
   const OrtApi& api = environment.api();
-  TANDEM_TRY(CheckOrt(api, api.SetIntraOpNumThreads(options, environment.intra_op_threads()), "thread count"));
+  TANDEM_TRY(CheckOrt(api, api.SetIntraOpNumThreads(options, threads), "thread count"));
   TANDEM_TRY(CheckOrt(api, api.SetInterOpNumThreads(options, 1), "thread count"));
   const char* const spins = environment.spins() ? "1" : "0";
-  TANDEM_TRY(
-      CheckOrt(api, api.AddSessionConfigEntry(options, "session.intra_op.allow_spinning", spins), "session options"));
+  return CheckOrt(api, api.AddSessionConfigEntry(options, "session.intra_op.allow_spinning", spins), "session options");
+}
+
+Status AddThreads(const OrtEnvironment& environment, const SessionSpec& spec, OrtSessionOptions* options) {
+  const OrtApi& api = environment.api();
+  if (spec.one_thread) return AddOwnThreads(environment, 1, options);
+  if (spec.profile.empty()) return CheckOrt(api, api.DisablePerSessionThreads(options), "session options");
+  // As many as the shared pool has: while one session is profiled its pool takes notes, too, and those of others that
+  // run on it at that moment do not add up, which ONNX Runtime fails them for.
+  TANDEM_TRY(AddOwnThreads(environment, environment.intra_op_threads(), options));
   return CheckOrt(api, api.EnableProfiling(options, spec.profile.c_str()), "session options");
 }
 
@@ -56,11 +66,7 @@ Result<OrtPtr<OrtSessionOptions>> MakeOptions(const OrtEnvironment& environment,
   OrtSessionOptions* raw = nullptr;
   TANDEM_TRY(CheckOrt(api, api.CreateSessionOptions(&raw), "session options"));
   OrtPtr<OrtSessionOptions> options(raw, {api.ReleaseSessionOptions});
-  if (spec.profile.empty()) {
-    TANDEM_TRY(CheckOrt(api, api.DisablePerSessionThreads(raw), "session options"));
-  } else {
-    TANDEM_TRY(AddProfiling(environment, spec, raw));
-  }
+  TANDEM_TRY(AddThreads(environment, spec, raw));
   TANDEM_TRY(CheckOrt(api, api.SetSessionLogId(raw, spec.name.c_str()), "session options"));
   TANDEM_TRY(CheckOrt(api, api.SetSessionGraphOptimizationLevel(raw, LevelOf(spec.optimization)), "session options"));
   constexpr std::pair<const char*, const char*> kEntries[] = {
@@ -113,9 +119,14 @@ Result<LoadedModel> LoadModel(const OrtEnvironment& environment, const SessionSp
   if (const std::uint64_t memory = UsableMemory(); file.tensor_bytes > memory) {
     return Fail(ErrorCode::kTooLarge, "its weights need {} bytes, this process may have {}", file.tensor_bytes, memory);
   }
+  if (spec.one_thread && file.tensor_bytes > kMostSecondWeights) {
+    return Fail(ErrorCode::kTooLarge, "its weights have {} bytes, more than the {} that are kept twice",
+                file.tensor_bytes, kMostSecondWeights);
+  }
   TANDEM_ASSIGN(const OrtPtr<OrtSessionOptions> options, MakeOptions(environment, spec, file));
   TANDEM_ASSIGN(ExternalWeights weights, ExternalWeights::Add(environment.api(), folder, file, options.get()));
-  TANDEM_ASSIGN(WeightClaim claim, environment.ClaimWeights(file.tensor_bytes - weights.lent_bytes()));
+  TANDEM_ASSIGN(WeightClaim claim,
+                environment.ClaimWeights(file.tensor_bytes - weights.lent_bytes(), spec.one_thread ? 2 : 1));
   OrtSession* raw = nullptr;
   const IntegerDivisionWatch divisions;  // Shape inference and constant folding compute, too.
   OrtStatus* const status =

@@ -231,7 +231,7 @@ void ReadDevice(JsonFields& outer, Scenario& scenario, DeviceFacts& device) {
   const char* const width = machine.kind == DeviceKind::kCpu ? "cores" : "sms";
   fields.Whole(width, machine.width, 1, kMaxWidth);
   Require(fields, *json, width, "how wide it is");
-  fields.Whole("workers", machine.workers, 1, kMaxWorkers);
+  fields.Whole("workers", machine.workers, machine.kind == DeviceKind::kCpu ? 0 : 1, kMaxWorkers);
   device.heavy_share = 0.5;
   fields.Number("heavy_share", device.heavy_share, 0, 1);
   if (machine.kind == DeviceKind::kCpu) {

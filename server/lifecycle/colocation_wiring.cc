@@ -11,6 +11,7 @@
 #include "colocation/trainer_threads.h"
 #include "profiler/cpu_limits.h"
 #include "profiler/machine.h"
+#include "server/lifecycle/part_settings.h"
 #include "server/log/log.h"
 
 namespace tandem {
@@ -28,11 +29,11 @@ int TrainingThreads(const ServeOptions& options, const ColocationPolicy& policy,
 }
 
 ArbitratedMachine Machine(const ServeOptions& options) {
-  // Each worker computes beside the threads that all share.
-  const int shared = (options.threads > 0 ? options.threads : UsableCores()) - 1;
+  // Where runs have no width of their own, each worker computes beside the threads that all share.
+  const int threads = ChoosesWidths(options) ? RunThreads(options) : RunThreads(options) - 1 + Workers(options);
   return {.cores = AllowedCores(),
           .all_cores = static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN))),
-          .serving_threads = shared + options.workers};
+          .serving_threads = threads};
 }
 
 }  // namespace
@@ -61,7 +62,7 @@ Result<Colocation> SetUpColocation(const ServeOptions& options, const Clock& clo
     colocation.training_cores.assign(cores.begin() + *serving, cores.end());
   }
   colocation.runs = std::make_unique<RunLog>();
-  colocation.toll = std::make_unique<TrainingToll>(options.workers);
+  colocation.toll = std::make_unique<TrainingToll>(Workers(options));
   colocation.arbiter =
       std::make_unique<Arbiter>(clock, policy, std::move(limits), machine, &recorder, colocation.toll.get());
   return colocation;

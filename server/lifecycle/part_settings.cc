@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "api/base/format.h"
+#include "colocation/run_width.h"
 #include "profiler/machine.h"
 #include "runtimes/onnx/ort_library.h"
 #include "runtimes/onnx/process_memory.h"
@@ -15,13 +16,19 @@
 #include "server/log/log.h"
 
 namespace tandem {
-namespace {
 
 int RunThreads(const ServeOptions& o) {
   return o.threads > 0 ? o.threads : UsableCores();
 }
 
-}  // namespace
+bool ChoosesWidths(const ServeOptions& o) {
+  return o.workers == 0 && RunThreads(o) > 1 && RunThreads(o) <= kMostThreads;
+}
+
+int Workers(const ServeOptions& o) {
+  if (o.workers > 0) return o.workers;
+  return ChoosesWidths(o) ? RunThreads(o) : 1;
+}
 
 std::chrono::milliseconds Milliseconds(double seconds) {
   return std::chrono::milliseconds(std::llround(seconds * 1000));
@@ -76,7 +83,7 @@ Result<std::shared_ptr<const OrtEnvironment>> StartOrt(const ServeOptions& o) {
 
 std::string RunSetting(const ServeOptions& o, const OrtEnvironment& ort) {
   return Format("onnxruntime {}, {} threads{}, {} workers, {} cores of {}", ort.library().version(), RunThreads(o),
-                o.spin ? " that spin" : "", o.workers, AllowedCores(), CpuModel());
+                o.spin ? " that spin" : "", Workers(o), AllowedCores(), CpuModel());
 }
 
 Result<repository::RepositoryOptions> RepositorySettings(const ServeOptions& o) {
@@ -87,6 +94,7 @@ Result<repository::RepositoryOptions> RepositorySettings(const ServeOptions& o) 
                                                        : repository::ControlMode::kNone;
   settings.load_models = o.load_model;
   settings.poll_interval = Milliseconds(o.repository_poll_secs);
+  settings.threads = ChoosesWidths(o) ? RunThreads(o) : 1;
   for (const std::string& name : o.provider) {
     TANDEM_TRY(ParseProvider(name));
     settings.default_providers.push_back({.name = name, .options = {}});

@@ -18,6 +18,11 @@ namespace tandem {
 
 [[nodiscard]] std::chrono::milliseconds Milliseconds(double seconds);
 [[nodiscard]] std::optional<std::chrono::microseconds> DefaultSlo(const ServeOptions& o);
+// How many threads a run may use, how many runs may be under way at once, and whether each has one thread or all
+// (colocation/run_width.h). Once the cores are divided.
+[[nodiscard]] int RunThreads(const ServeOptions& o);
+[[nodiscard]] bool ChoosesWidths(const ServeOptions& o);
+[[nodiscard]] int Workers(const ServeOptions& o);
 [[nodiscard]] std::optional<http::TlsOptions> Tls(const ServeOptions& o);
 // Says in the log what the process has no room for.
 [[nodiscard]] MemoryBudgets BudgetsFor(const ServeOptions& o);

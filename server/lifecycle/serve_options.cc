@@ -142,7 +142,11 @@ void AddServeFlags(CLI::App& app, ServeOptions& o) {
        compute);
   Flag(app, "--threads", o.threads, "Threads of one run; 0: all usable cores", compute)->check(CLI::Range(0, 1024));
   Flag(app, "--spin", o.spin, "Let idle compute threads poll: faster, but they keep the cores busy", compute);
-  Flag(app, "--workers", o.workers, "Runs under way at once", compute)->check(CLI::Range(1, 64))->capture_default_str();
+  Flag(app, "--workers", o.workers,
+       "Runs under way at once, each on all threads; 0: as many as threads, each on one of them when several wait, else on "
+       "all",
+       compute)
+      ->check(CLI::Range(0, 64));
   Flag(app, "--max-activation-bytes", o.max_activation_bytes,
        "Bound on the memory of all runs and of all weights; 0: what requests leave of what this process may have",
        compute);

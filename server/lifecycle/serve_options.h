@@ -37,7 +37,7 @@ struct ServeOptions {
   std::vector<std::string> provider;
   int threads = 0;  // 0: the cores this process may use.
   bool spin = false;
-  int workers = 1;
+  int workers = 0;  // 0: one for each thread, and a run has one thread or all of them.
   std::uint64_t max_activation_bytes = 0;
 
   bool allow_training = true;

@@ -140,8 +140,9 @@ Status Server::Parts::BuildCore() {
   info.version = kVersion;
   http::SetTransportLog(LogTransport);
   log_settings.emplace(ApplyLogSettings, InitialLogSettings(options));
-  recorder.emplace(options.trace_records, options.workers);
+  recorder.emplace(options.trace_records);
   TANDEM_ASSIGN(colocation, SetUpColocation(options, clock, *recorder));
+  recorder->SetWorkers(Workers(options));
   shares = ShareFiles(options.max_connections);
   memory = BudgetsFor(options);
   options.max_activation_bytes = memory.arena;
@@ -159,7 +160,8 @@ Status Server::Parts::BuildCore() {
   repository.emplace(std::move(settings), *sessions);
   TANDEM_ASSIGN(admission, MakeAdmission(options.admission));
   dispatcher.emplace(clock, *admission,
-                     DispatcherOptions{.workers = options.workers,
+                     DispatcherOptions{.workers = Workers(options),
+                                       .widths = ChoosesWidths(options),
                                        .max_queued = options.max_queue,
                                        .poll_window = std::chrono::microseconds(options.busy_poll_us),
                                        .on_run =

@@ -91,6 +91,22 @@ prometheus::MetricFamily Bounds(const std::vector<std::shared_ptr<Servable>>& se
   return family;
 }
 
+prometheus::MetricFamily RunsByWidth(const std::vector<std::shared_ptr<Servable>>& servables) {
+  prometheus::MetricFamily family{"tandem_run_threads_total",
+                                  "Runs by how many threads of the device they could use: one, or all",
+                                  prometheus::MetricType::Counter,
+                                  {}};
+  for (const auto& servable : servables) {
+    for (const auto& [threads, width] : {std::pair{"one", RunWidth::kOne}, std::pair{"all", RunWidth::kAll}}) {
+      prometheus::ClientMetric metric = Labelled(*servable);
+      metric.label.push_back({"threads", threads});
+      metric.counter.value = static_cast<double>(servable->runs(width));
+      family.metric.push_back(std::move(metric));
+    }
+  }
+  return family;
+}
+
 void AppendProcess(double utilization, std::vector<prometheus::MetricFamily>& families) {
   const ProcessUsage usage = ReadProcessUsage();
   const MemoryUsage memory = ReadMemoryUsage();
@@ -126,6 +142,7 @@ std::vector<prometheus::MetricFamily> ModelCollector::Collect() {
   }
   families.push_back(Failures(servables, totals));
   families.push_back(Bounds(servables));
+  families.push_back(RunsByWidth(servables));
   prometheus::MetricFamily pending{"nv_inference_pending_request_count",
                                    "Instantaneous number of pending requests awaiting execution",
                                    prometheus::MetricType::Gauge,

@@ -71,6 +71,11 @@ void Locate(const ModelFolder& model, const std::filesystem::path& file, Session
   request.allowed_root = real.parent_path();
 }
 
+bool RunsOnCpu(const SessionRequest& request) {
+  return request.format == ModelFormat::kOnnx && request.device != DeviceKind::kGpu &&
+         std::ranges::all_of(request.providers, [](const ProviderChoice& choice) { return choice.name == "cpu"; });
+}
+
 // Of all that what a version's runs take depends on, but for the machine and the runtime.
 std::uint64_t FingerprintOf(const std::vector<FileStamp>& files, const SessionRequest& request,
                             const BatchSettings& batching) {
@@ -167,13 +172,22 @@ Result<LoadedVersion> ModelLoader::LoadUnguarded(const LoadPlan& plan, std::int6
   TANDEM_ASSIGN(Servable::Labels labels, ReadLabels(folder, settings.config));
   session = ApplyReshape(settings.config, settings.signature, std::move(session));
   TANDEM_ASSIGN(const WarmTimes times, WarmUp(plan, settings, *session, hurry));
+  Result<NarrowSession> narrow = LoadNarrow(plan, *source, request, settings, hurry);
   const std::uint64_t fingerprint = FingerprintOf(source->files, request, settings.batching);
 
   const std::shared_ptr<Servable> servable = MakeServable(
       std::make_unique<Servable>(folder.name, version, std::move(settings.signature), std::move(settings.batching),
                                  settings.slo, std::move(session), std::move(labels)),
       graves_, plan.keep);
-  Teach(servable, fingerprint, times);
+  if (options_.runs != nullptr) options_.runs->Adopt(servable, fingerprint);
+  Teach(*servable, RunWidth::kAll, times);
+  if (narrow) {
+    servable->AddNarrow(std::move(narrow->session), options_.threads);
+    Teach(*servable, RunWidth::kOne, narrow->times);
+  } else if (narrow.error().code != ErrorCode::kUnsupported) {
+    Log(LogLevel::kInfo, Format("model '{}' version {} is run on all threads only: {}", folder.name, version,
+                                narrow.error().message));
+  }
   return LoadedVersion{servable, std::make_shared<const ModelConfig>(std::move(settings.config)), std::move(source),
                        std::move(graph), std::make_shared<const SessionRequest>(std::move(request))};
 }
@@ -194,16 +208,7 @@ Result<ProfiledVersion> ModelLoader::OpenProfiled(const LoadedVersion& loaded, c
                                                   const ProfileCheck& check) const {
   return Guarded([&]() -> Result<ProfiledVersion> {
     const Servable& served = *loaded.servable;
-    // What came with a load call lies in a folder of its own, which nobody else changes.
-    ModelFolder folder{.name = served.name(), .root = loaded.source->folder, .folder = loaded.source->folder};
-    if (auto now = FindModelFolder(options_.roots, served.name()); now && now->folder == folder.folder) {
-      const auto files = now->versions.find(served.version());
-      if (files == now->versions.end() || files->second != loaded.source->files) {
-        return Fail(ErrorCode::kConflict, "model '{}' version {} has changed on disk since it was loaded",
-                    served.name(), served.version());
-      }
-      folder = *std::move(now);
-    }
+    TANDEM_ASSIGN(const ModelFolder folder, FolderOf(served.name(), served.version(), *loaded.source));
     ProfiledVersion profiled{.served = loaded.servable};
     TANDEM_ASSIGN(profiled.extent, factory_.Extent(*loaded.request));
     ModelSettings settings{.config = *loaded.config, .signature = served.signature(), .batching = served.batching()};
@@ -221,10 +226,36 @@ Result<ProfiledVersion> ModelLoader::OpenProfiled(const LoadedVersion& loaded, c
   });
 }
 
-void ModelLoader::Teach(const std::shared_ptr<Servable>& servable, std::uint64_t fingerprint,
-                        const WarmTimes& times) const {
-  if (options_.runs != nullptr) options_.runs->Adopt(servable, fingerprint);
-  LatencyModel& latency = servable->latency();
+Result<ModelFolder> ModelLoader::FolderOf(const std::string& model, std::int64_t version,
+                                          const VersionSource& source) const {
+  // What came with a load call lies in a folder of its own, which nobody else changes.
+  ModelFolder folder{.name = model, .root = source.folder, .folder = source.folder};
+  auto now = FindModelFolder(options_.roots, model);
+  if (!now || now->folder != folder.folder) return folder;
+  const auto files = now->versions.find(version);
+  if (files == now->versions.end() || files->second != source.files) {
+    return Fail(ErrorCode::kConflict, "model '{}' version {} has changed on disk since it was loaded", model, version);
+  }
+  return *std::move(now);
+}
+
+Result<ModelLoader::NarrowSession> ModelLoader::LoadNarrow(const LoadPlan& plan, const VersionSource& source,
+                                                           SessionRequest request, const ModelSettings& settings,
+                                                           CancelToken& hurry) const {
+  if (options_.threads <= 1 || !RunsOnCpu(request)) return Fail(ErrorCode::kUnsupported, "not on the CPU");
+  request.one_thread = true;
+  NarrowSession narrow;
+  TANDEM_ASSIGN(narrow.session, Guarded([&] { return factory_.Create(request); }));
+  // Both sessions must be of the same files.
+  TANDEM_TRY(FolderOf(request.model, request.version, source));
+  narrow.session = ApplyReshape(settings.config, settings.signature, std::move(narrow.session));
+  TANDEM_ASSIGN(narrow.times, WarmUp(plan, settings, *narrow.session, hurry));
+  return narrow;
+}
+
+void ModelLoader::Teach(const Servable& servable, RunWidth width, const WarmTimes& times) {
+  LatencyModel& latency = servable.latency(width);
+  LatencyModel& alone = servable.alone(width);
   // The shortest of each size: what interrupts a run is no part of it.
   std::map<std::int64_t, std::chrono::nanoseconds> samples;
   for (const WarmRun& run : times.samples) {
@@ -236,12 +267,12 @@ void ModelLoader::Teach(const std::shared_ptr<Servable>& servable, std::uint64_t
     const auto known = latency.Predict(elements);
     if (known && !known->guessed()) continue;
     latency.Observe(elements, took, kBeforehand);
-    servable->alone().Observe(elements, took, kBeforehand);
+    alone.Observe(elements, took, kBeforehand);
   }
   if (times.zeros.empty()) return;
   const WarmRun& shortest = std::ranges::min(times.zeros, {}, &WarmRun::took);
   latency.Suppose(shortest.elements, shortest.took);
-  servable->alone().Suppose(shortest.elements, shortest.took);
+  alone.Suppose(shortest.elements, shortest.took);
 }
 
 Result<ModelLoader::WarmTimes> ModelLoader::WarmUp(const LoadPlan& plan, const ModelSettings& settings,

@@ -100,8 +100,19 @@ class ModelLoader {
   };
   [[nodiscard]] Result<WarmTimes> WarmUp(const LoadPlan& plan, const ModelSettings& settings, InferenceSession& session,
                                          CancelToken& hurry) const;
-  // What is known of the version's runs before the first request: from earlier ones, and from its warm-up.
-  void Teach(const std::shared_ptr<Servable>& servable, std::uint64_t fingerprint, const WarmTimes& times) const;
+  // What is known of the version's runs before the first request, from its warm-up.
+  static void Teach(const Servable& servable, RunWidth width, const WarmTimes& times);
+  // A second session for runs on one thread, warmed up; an error where the version has to do without one.
+  struct NarrowSession {
+    std::unique_ptr<InferenceSession> session;
+    WarmTimes times;
+  };
+  [[nodiscard]] Result<NarrowSession> LoadNarrow(const LoadPlan& plan, const VersionSource& source,
+                                                 SessionRequest request, const ModelSettings& settings,
+                                                 CancelToken& hurry) const;
+  // The model's folder as it is now; kConflict when the files of that version are not those of `source` any more.
+  [[nodiscard]] Result<ModelFolder> FolderOf(const std::string& model, std::int64_t version,
+                                             const VersionSource& source) const;
   void Log(LogLevel level, const std::string& text) const;
 
   const RepositoryOptions& options_;

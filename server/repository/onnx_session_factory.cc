@@ -25,6 +25,7 @@ Result<std::unique_ptr<InferenceSession>> OnnxSessionFactory::Create(const Sessi
                    .optimization = OptimizationOf(request.graph_level),
                    .optional_inputs = request.optional_inputs,
                    .outputs = request.outputs,
+                   .one_thread = request.one_thread,
                    .profile = request.profile};
   for (const ProviderChoice& choice : request.providers) {
     TANDEM_ASSIGN(const ProviderKind kind, ParseProvider(choice.name));

@@ -32,6 +32,9 @@ struct RepositoryOptions {
   // A version whose run over zeros takes longer is served cold; one whose model_warmup does fails to load.
   std::chrono::milliseconds default_warmup_limit{5'000};
   std::chrono::milliseconds warmup_limit{300'000};
+  // That runs on the CPU use. Above 1: beside each such session there is a second one whose runs use one thread
+  // (colocation/run_width.h).
+  int threads = 1;
   int loading_threads = 2;                 // At the start and in Rescan().
   std::filesystem::path temporary_folder;  // For files that come with a load call; empty: the system's.
   std::uint64_t max_override_bytes = std::uint64_t{2} << 30;

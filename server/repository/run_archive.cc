@@ -58,7 +58,11 @@ Status RunArchive::Open(fs::path file) {
   for (LearntVersion& version : learnt->versions) {
     entries_.insert_or_assign(
         Key(std::move(version.model), version.version),
-        Entry{.fingerprint = version.fingerprint, .runs = std::move(version.runs), .servable = {}, .habits = {}});
+        Entry{.fingerprint = version.fingerprint,
+              .runs = std::move(version.runs),
+              .narrow = std::move(version.narrow),
+              .servable = {},
+              .habits = {}});
   }
   return {};
 }
@@ -66,7 +70,11 @@ Status RunArchive::Open(fs::path file) {
 void RunArchive::Refresh(Entry& entry, Kept& kept) {
   auto servable = entry.servable.lock();
   if (!servable) return;
-  if (std::vector<LearntRun> runs = servable->latency().Learnt(); !runs.empty()) entry.runs = std::move(runs);
+  const auto refresh = [&servable](RunWidth width, std::vector<LearntRun>& known) {
+    if (std::vector<LearntRun> runs = servable->latency(width).Learnt(); !runs.empty()) known = std::move(runs);
+  };
+  refresh(RunWidth::kAll, entry.runs);
+  refresh(RunWidth::kOne, entry.narrow);
   kept.push_back(std::move(servable));
 }
 
@@ -94,14 +102,21 @@ void RunArchive::Adopt(const std::shared_ptr<Servable>& servable, std::uint64_t 
   if (!entries_.contains(key)) MakeRoom();
   Entry& entry = entries_[key];
   Refresh(entry, kept);
-  if (entry.fingerprint != fingerprint) entry.runs.clear();
+  if (entry.fingerprint != fingerprint) {
+    entry.runs.clear();
+    entry.narrow.clear();
+  }
   entry.fingerprint = fingerprint;
   entry.servable = servable;
   entry.habits = std::move(habits);
-  for (const LearntRun& run : entry.runs) {
-    servable->latency().Recall(run);
-    servable->alone().Recall(run);
-  }
+  const auto recall = [&servable](RunWidth width, const std::vector<LearntRun>& known) {
+    for (const LearntRun& run : known) {
+      servable->latency(width).Recall(run);
+      servable->alone(width).Recall(run);
+    }
+  };
+  recall(RunWidth::kAll, entry.runs);
+  recall(RunWidth::kOne, entry.narrow);
 }
 
 Status RunArchive::Save() {
@@ -111,9 +126,12 @@ Status RunArchive::Save() {
   LearntRuns learnt{.setting = setting_, .versions = {}};
   for (auto& [key, entry] : entries_) {
     Refresh(entry, kept);
-    if (entry.runs.empty()) continue;
-    learnt.versions.push_back(
-        {.model = key.first, .version = key.second, .fingerprint = entry.fingerprint, .runs = entry.runs});
+    if (entry.runs.empty() && entry.narrow.empty()) continue;
+    learnt.versions.push_back({.model = key.first,
+                               .version = key.second,
+                               .fingerprint = entry.fingerprint,
+                               .runs = entry.runs,
+                               .narrow = entry.narrow});
   }
   if (learnt.versions.empty()) return {};
   std::string text = WriteLearntRuns(learnt);

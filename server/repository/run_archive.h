@@ -40,6 +40,7 @@ class RunArchive {
   struct Entry {
     std::uint64_t fingerprint = 0;
     std::vector<LearntRun> runs;
+    std::vector<LearntRun> narrow;  // On one thread.
     std::weak_ptr<const Servable> servable;
     std::shared_ptr<RequestHabits> habits;  // Shared with all versions of the model.
   };

@@ -38,6 +38,7 @@ struct SessionRequest {
   std::optional<int> graph_level;            // optimization.graph.level
   std::vector<std::string> optional_inputs;  // Initializers that the configuration offers as optional inputs.
   std::vector<std::string> outputs;          // Those that the configuration lists; empty: all.
+  bool one_thread = false;                   // Runs use no thread but the one that asks for them. On the CPU only.
   // How the path of a file begins that what its nodes took is written to when the session goes; empty: none.
   std::filesystem::path profile;
 };

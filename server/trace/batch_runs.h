@@ -20,6 +20,8 @@ struct BatchRun {
   std::int64_t elements = 0;
   std::int64_t requests = 0;
   std::uint16_t worker = 0;  // Or kFrontEnd.
+  bool narrow = false;       // On one thread.
+  bool exclusive = false;    // No other worker ran anything meanwhile.
   MonotonicTime began;
   std::optional<MonotonicTime> ended;  // Nullopt: it goes on.
   std::optional<ErrorCode> error;

@@ -128,6 +128,9 @@ std::string Blocked(const Waiting& waiting) {
         Format("{}{} of {} ({})", list.empty() ? "" : ", ", CountText(sum.first, "run"), model, TimeText(sum.second));
   }
   if (waiting.workers == 1) return list + " stood before it";
+  const bool widths = waiting.wants_all ||
+                      std::ranges::any_of(waiting.others, [](const OtherRun& other) { return other.run.exclusive; });
+  if (widths) return Format("threads were busy for {} of it, with {}", TimeText(waiting.blocked), list);
   return Format("all {} workers were busy for {} of it, with {}", waiting.workers, TimeText(waiting.blocked), list);
 }
 
@@ -177,6 +180,8 @@ void TellRuns(const RequestStory& story, std::vector<std::string>& words) {
                    : Format("{} for {}", i == 0 ? "ran" : "ran again, apart,", TimeText(*run.ended - run.began));
     text += Format(" {} in batch {} of {}, version {}", Company(run), run.batch, NameOf(run), run.version);
     text += run.worker == kFrontEnd ? ", on the thread that brought it" : Format(", on worker {}", run.worker);
+    if (run.narrow) text += ", on one thread";
+    if (run.exclusive) text += ", on all threads";
     if (run.expected) text += Format("; {} were expected", TimeText(*run.expected));
     if (run.error == ErrorCode::kCancelled) text += "; it was stopped: nobody waited for it any more";
     if (run.error && run.error != ErrorCode::kCancelled) text += "; the run failed";

@@ -69,6 +69,7 @@ Json::Value RunJson(const BatchRun& run, MonotonicTime since) {
   json["requests"] = Json::Int64{run.requests};
   json["elements"] = Json::Int64{run.elements};
   json["worker"] = run.worker == kFrontEnd ? Json::Value() : Json::Value(run.worker);
+  json["threads"] = run.narrow ? "one" : "all";
   json["began_us"] = Micros(run.began - since);
   json["ended_us"] = MicrosOrNull(run.ended, since);
   json["expected_us"] = MicrosOrNull(run.expected);

@@ -14,7 +14,8 @@ struct Change {
   std::size_t run = 0;
 };
 
-// Charges each run with the time in which as many ran as there are workers.
+// Charges each run with the time in which as many ran as there are workers, or one that had all threads; or any at all
+// when the request itself got all threads in the end.
 void Charge(Waiting& waiting) {
   std::vector<Change> changes;
   for (std::size_t i = 0; i < waiting.others.size(); ++i) {
@@ -25,8 +26,13 @@ void Charge(Waiting& waiting) {
   std::ranges::stable_sort(changes, {}, &Change::at);
   std::set<std::size_t> running;
   MonotonicTime since = waiting.from;
+  const auto blocks = [&] {
+    if (std::ssize(running) >= waiting.workers) return true;
+    if (waiting.wants_all) return !running.empty();
+    return std::ranges::any_of(running, [&](std::size_t run) { return waiting.others[run].run.exclusive; });
+  };
   for (const Change& change : changes) {
-    if (std::ssize(running) >= waiting.workers) {
+    if (blocks()) {
       waiting.blocked += change.at - since;
       for (const std::size_t run : running) waiting.others[run].blocked += change.at - since;
     }
@@ -43,7 +49,8 @@ void Charge(Waiting& waiting) {
 
 Waiting WaitBetween(MonotonicTime from, MonotonicTime to, const BatchRuns& runs, std::span<const BatchRun> own,
                     int workers, bool overwritten) {
-  Waiting waiting{.from = from, .to = to, .workers = workers};
+  Waiting waiting{
+      .from = from, .to = to, .workers = workers, .wants_all = !own.empty() && own.front().exclusive};
   std::set<int> seen;
   for (const auto& [batch, run] : runs) {
     if (run.worker == kFrontEnd) continue;

@@ -12,7 +12,7 @@ namespace tandem::trace {
 // A run of others on a worker while a request waited.
 struct OtherRun {
   BatchRun run;
-  std::chrono::nanoseconds blocked{0};  // For so long of the wait it, and every other worker's, was in the way.
+  std::chrono::nanoseconds blocked{0};  // For so long of the wait it was in the way, with those beside it.
 };
 
 // How a request stood in the queue. What ran on threads of front ends held no worker and is left out.
@@ -21,7 +21,8 @@ struct Waiting {
   MonotonicTime to;
   int workers = 1;
   std::vector<OtherRun> others;         // In the order of their beginnings.
-  std::chrono::nanoseconds blocked{0};  // For so long no worker was free.
+  std::chrono::nanoseconds blocked{0};  // For so long it could not be run: no worker was free, or not all that it got.
+  bool wants_all = false;               // It was run on all threads, and so alone.
   bool unknown = false;                 // What a worker did is overwritten: it may have been at it all the time.
 
   [[nodiscard]] std::chrono::nanoseconds length() const { return to - from; }

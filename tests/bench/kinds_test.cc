@@ -72,6 +72,10 @@ TEST(Kinds, TakeWhatTheirFieldsMayBe) {
       {"name": "s", "from": "peer", "peer": "null", "protocol": "raw", "path": "/"}])",
                     "s.p99"),
             "no error");
+  EXPECT_EQ(ErrorOf(R"("kind": "side_by_side", "model": "tiny", "users": 2, "sides": [
+      {"name": "s", "from": "tandem", "protocol": "grpc", "workers": 65}])",
+                    "s.p99"),
+            "/measurements/0/sides/0/workers: must be from 0 to 64, not 65");
   EXPECT_EQ(ErrorOf(R"("kind": "overload", "model": "tiny", "slo_runs": 5, "times": 3)", "queue.recovery"), "no error");
   const std::string beside =
       R"("kind": "beside_training", "model": "tiny", "network": "squeezenet", "batch": 4, "load": 0.3, "windows": 5)";
@@ -85,6 +89,12 @@ TEST(Kinds, TakeWhatTheirFieldsMayBe) {
               testing::HasSubstr("policy 'herald' is not known; known are tandem"));
   EXPECT_EQ(ErrorOf(beside + R"(, "quota": 0, "policies": ["idle", "idle"])", "alone.p99"),
             "/measurements/0/policies: 'idle' is there twice");
+  const std::string three = beside + R"(, "quota": 0, "policies": ["tandem", "pause", "idle"])";
+  EXPECT_EQ(ErrorOf(three + R"(, "trained_alone": ["tandem", "idle"])", "pause.kept"), "no error");
+  EXPECT_EQ(ErrorOf(three + R"(, "trained_alone": ["tandem"])", "pause.kept"),
+            "/measurements/0/trained_alone: must hold 'idle'");
+  EXPECT_EQ(ErrorOf(three + R"(, "trained_alone": ["idle", "none"])", "pause.kept"),
+            "/measurements/0/trained_alone: 'none' is not among the policies");
   EXPECT_EQ(ErrorOf(R"("kind": "decision", "trainers": 32, "requests": 1000, "limited": true)", "applied"), "no error");
   EXPECT_EQ(ErrorOf(R"("kind": "gate")", "gate"), "no error");
   EXPECT_EQ(ErrorOf(R"("kind": "interruption")", "stopped"), "no error");

@@ -55,6 +55,30 @@ TEST_F(ArbiterTest, LetsATrainerOnWhoseLeaseEnds) {
   EXPECT_TRUE(arbiter_.State().trainers.empty());
 }
 
+TEST_F(ArbiterTest, TrainersShareOutTheCoresAsLongAsTheyRun) {
+  const auto tandem = MakeColocationPolicy("tandem").value();
+  Arbiter arbiter(RealClock::Instance(), *tandem, {}, {.cores = 4, .all_cores = 4, .serving_threads = 4});
+  const auto ordered = [&](std::vector<int> threads) {
+    return Eventually([&] {
+      std::vector<int> now;
+      for (const TrainerState& trainer : arbiter.State().trainers) now.push_back(trainer.ordered);
+      return now == threads;
+    });
+  };
+  const StoppableChild one;
+  const StoppableChild two;
+  const auto first = arbiter.Admit({.pidfd = one.pidfd(), .threads = 4});
+  EXPECT_TRUE(ordered({0}));
+  auto second = arbiter.Admit({.pidfd = two.pidfd(), .threads = 4});
+  EXPECT_TRUE(ordered({2, 2}));
+  first->SetPaused(true);
+  EXPECT_TRUE(Eventually([&] { return arbiter.State().trainers[1].ordered == 0; })) << "it is alone";
+  first->SetPaused(false);
+  EXPECT_TRUE(ordered({2, 2}));
+  second.reset();
+  EXPECT_TRUE(ordered({0}));
+}
+
 TEST_F(ArbiterTest, LetsATrainerOnThatWaitsByItself) {
   const StoppableChild child;
   const auto lease = arbiter_.Admit({.pidfd = child.pidfd()});

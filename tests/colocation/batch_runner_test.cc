@@ -24,7 +24,7 @@ class BatchRunnerTest : public ::testing::Test {
     item.cancel = std::make_shared<CancelToken>();
     item.done = [](const Result<WorkResult>&) {};
     const MonotonicTime queued = clock_.Now();
-    runner_.RunAndAnswer({&item, 1}, {&queued, 1}, 0);
+    runner_.RunAndAnswer({&item, 1}, {&queued, 1}, {});
   }
   // How many kept within their bound, and how many did not.
   std::pair<std::uint64_t, std::uint64_t> Bounds() const {

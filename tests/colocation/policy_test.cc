@@ -204,6 +204,15 @@ TEST(TandemPolicy, SharesWhatIsLeftOutToAllTrainers) {
   EXPECT_EQ(Policy("tandem")->Decide(snapshot).threads, 1);
 }
 
+TEST(TandemPolicy, SeveralTrainersShareOutTheCores) {
+  const auto policy = Policy("tandem");
+  EXPECT_EQ(policy->Decide({.trainers = 1, .parallelism = 8}).threads, 0) << "all that it has";
+  EXPECT_EQ(policy->Decide({.trainers = 2, .parallelism = 8}).threads, 4);
+  EXPECT_EQ(policy->Decide({.trainers = 3, .parallelism = 8}).threads, 2);
+  EXPECT_EQ(policy->Decide({.trainers = 9, .parallelism = 8}).threads, 1);
+  EXPECT_EQ(Policy("idle")->Decide({.trainers = 9, .parallelism = 8}).threads, 0);
+}
+
 TEST(TandemPolicy, HoldsAndRunsNotToAndFro) {
   const auto policy = Policy("tandem");
   std::array<QuotaView, 1> quota = {{{.quota = 100ms, .left = 40'700us, .until_refill = 20ms}}};

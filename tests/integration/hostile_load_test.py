@@ -118,7 +118,7 @@ class Overload(LoadTest):
 
 
 class Changes(LoadTest):
-    flags = ("--model-control-mode", "explicit", "--load-model", "*")
+    flags = ("--model-control-mode", "explicit", "--load-model", "*", "--workers", "1")
 
     def change(self, call, name="bias", status=200):
         answer = self.server.call("POST", f"/v2/repository/models/{name}/{call}", b"")

@@ -343,7 +343,7 @@ class Starting(OperationsTest):
         self.fails(2, flags=(*repository, "--log-level", "loud"))
         self.fails(2, flags=(*repository, "--log-format", "xml"))
         self.fails(2, "explicit", flags=(*repository, "--load-model", "bias"))
-        self.fails(2, flags=(*repository, "--workers", "0"))
+        self.fails(2, flags=(*repository, "--workers", "65"))
         self.fails(2, flags=(*repository, "--allow-http", "false", "--allow-grpc", "false"))
         self.fails(2, "--tls-key", flags=(*repository, "--tls-cert", "x"))
         self.fails(2, flags=(*repository, "--http-address", "localhost:80"))

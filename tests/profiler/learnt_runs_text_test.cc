@@ -20,11 +20,13 @@ LearntRuns Example() {
                         .version = 3,
                         .fingerprint = 0xabc,
                         .runs = {{.elements = 1, .typical = 1500us, .spread = 1.25},
-                                 {.elements = 64, .typical = 3s, .spread = 2}}},
+                                 {.elements = 64, .typical = 3s, .spread = 2}},
+                        .narrow = {{.elements = 1, .typical = 2900us, .spread = 1.5}}},
                        {.model = "b",
                         .version = 1,
                         .fingerprint = ~std::uint64_t{0},
-                        .runs = {{.elements = 2, .typical = 1ns, .spread = 1}}}}};
+                        .runs = {{.elements = 2, .typical = 1ns, .spread = 1}},
+                        .narrow = {}}}};
 }
 
 // The text with a checksum that fits.
@@ -58,12 +60,15 @@ TEST(LearntRunsText, NamesTheLineThatIsWrongAlsoUnderAChecksumThatFits) {
   for (const char* line :
        {"run 65 0 1.5", "run 65 -5 1.5", "run 65 5 0.5", "run 65 5 nan", "run 65 5 inf", "run 65 5", "run 65 5 1 1",
         "run -1 5 1", "run 2 5 1", "run x 5 1", "run 65 99999999999999999999 1", "version 1 abc", "version x abc m",
-        "version -1 abc m", "version 1 xyz m", "colour blue", "", "run 65 5 1\r"}) {
+        "version -1 abc m", "version 1 xyz m", "colour blue", "", "run 65 5 1\r", "narrow 65 0 1",
+        "narrow x 5 1"}) {
     const auto read = ReadLearntRuns(Sealed(body + line + "\n"));
     ASSERT_FALSE(read) << line;
-    EXPECT_THAT(read.error().message, HasSubstr("line 8 ")) << line;
+    EXPECT_THAT(read.error().message, HasSubstr("line 9 ")) << line;
   }
   EXPECT_TRUE(ReadLearntRuns(Sealed(body + "run 65 5 1\n")));
+  EXPECT_TRUE(ReadLearntRuns(Sealed(body + "narrow 65 5 1\n")));
+  EXPECT_FALSE(ReadLearntRuns(Sealed(body + "narrow 65 5 1\nrun 66 5 1\n"))) << "in the order in which it is written";
 }
 
 TEST(LearntRunsText, IsBounded) {

@@ -1,4 +1,6 @@
 #include <atomic>
+#include <chrono>
+#include <ctime>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -325,6 +327,33 @@ TEST_F(OrtSessionTest, ManyThreadsShareOneSession) {
     }
   }
   EXPECT_EQ(wrong, 0);
+}
+
+std::chrono::nanoseconds CpuTime(clockid_t clock) {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
+TEST_F(OrtSessionTest, ASessionForOneThreadComputesTheSameOnTheThreadThatAsks) {
+  constexpr std::int64_t kSize = 512;
+  OnnxModel model;
+  model.graph.Input("x", DataType::kFp32, {kSize, kSize})
+      .Output("y", DataType::kFp32, {kSize, kSize})
+      .Node("MatMul", {"x", "x"}, {"a"})
+      .Node("MatMul", {"a", "x"}, {"y"});
+  const auto wide = Load(model);
+  const auto narrow = Load(model, {.one_thread = true});
+  std::vector<float> values(kSize * kSize);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 7) - 3;
+  const std::vector<Tensor> inputs = {Floats("x", {kSize, kSize}, values)};
+  const auto expected = Values<float>(Compute(*wide, inputs));
+  const auto elsewhere = [] { return CpuTime(CLOCK_PROCESS_CPUTIME_ID) - CpuTime(CLOCK_THREAD_CPUTIME_ID); };
+  EXPECT_EQ(Values<float>(Compute(*narrow, inputs)), expected) << "small whole numbers are added exactly";
+  const auto others_before = elsewhere();
+  const auto mine_before = CpuTime(CLOCK_THREAD_CPUTIME_ID);
+  for (int i = 0; i < 20; ++i) Compute(*narrow, inputs);
+  EXPECT_LT((elsewhere() - others_before) * 10, CpuTime(CLOCK_THREAD_CPUTIME_ID) - mine_before);
 }
 
 TEST_F(OrtSessionTest, OnlyTensorsThatAllBeginWithADimensionCalledABatchHaveABatch) {

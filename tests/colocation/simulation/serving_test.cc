@@ -98,5 +98,28 @@ TEST(SimulatedServing, WorkersRunBesideOneAnother) {
   EXPECT_GT(model.answered, 14'000) << "one worker could do 10,000";
 }
 
+// On two cores 10 ms, on one thread 17: at most 100 a second one after the other, and 117 side by side.
+Scenario WithWidths(double rate, int workers) {
+  Model model = Poisson("a", rate, 10ms);
+  model.steps[0].width = 2;
+  model.speedup = 1.7;
+  return {.machine = {.width = 2, .workers = workers}, .models = {model}, .duration = 200s};
+}
+
+TEST(SimulatedServing, UnderLoadRunsHaveOneThreadEach) {
+  const auto answered = [](int workers) {
+    return Simulate(WithWidths(140, workers), IdlePolicy()).models[0].answered;
+  };
+  EXPECT_NEAR(static_cast<double>(answered(1)), 20'000, 100);
+  EXPECT_NEAR(static_cast<double>(answered(0)), 23'500, 200);
+}
+
+TEST(SimulatedServing, ARequestThatComesAloneHasAllThreads) {
+  const auto model = Simulate(WithWidths(1, 0), IdlePolicy()).models[0];
+  EXPECT_NEAR(static_cast<double>(model.p50.count()), 10e6, 1e4);
+  EXPECT_LE(Simulate(WithWidths(50, 0), IdlePolicy()).models[0].p99,
+            Simulate(WithWidths(50, 1), IdlePolicy()).models[0].p99);
+}
+
 }  // namespace
 }  // namespace tandem::simulation

@@ -108,7 +108,7 @@ TEST(SimulateScenario, WhatIsWrongIsNamedWithItsValue) {
   EXPECT_THAT(ErrorOf("{"), HasSubstr("not JSON"));
   EXPECT_THAT(ErrorOf("[]"), HasSubstr("must be an object"));
   EXPECT_THAT(ErrorOf(Cpu("", R"(, "rait": 3)", "")), HasSubstr("/models/0/rait is not known: its value is 3"));
-  EXPECT_THAT(ErrorOf(Cpu(R"(, "workers": 0)", "", "")), HasSubstr("/device/workers is 0; it must be a whole number"));
+  EXPECT_THAT(ErrorOf(Cpu(R"(, "workers": -1)", "", "")), HasSubstr("/device/workers is -1; it must be a whole number"));
   EXPECT_THAT(ErrorOf(Cpu("", R"(, "cores": 3)", "")), HasSubstr("/models/0/cores is 3"));
   EXPECT_THAT(ErrorOf(Cpu("", R"(, "cores": 0)", "")), HasSubstr("/models/0/cores is 0"));
   EXPECT_THAT(ErrorOf(Cpu("", R"(, "arrivals": "never")", "")), HasSubstr(R"(/models/0/arrivals is "never")"));
@@ -129,7 +129,7 @@ TEST(SimulateScenario, WhatIsWrongIsNamedWithItsValue) {
 }
 
 TEST(SimulateScenario, AllMistakesAreToldAtOnce) {
-  EXPECT_THAT(ErrorOf(Cpu(R"(, "workers": 0)", R"(, "spread": -1)", R"(, "time": 3)")),
+  EXPECT_THAT(ErrorOf(Cpu(R"(, "workers": 65)", R"(, "spread": -1)", R"(, "time": 3)")),
               AllOf(HasSubstr("/device/workers"), HasSubstr("/models/0/spread"), HasSubstr("/trainers/0/ops/0/time ")));
 }
 

@@ -23,6 +23,7 @@ TEST(ModelCollector, ShowsWhatIsServedUnderTritonsNames) {
   statistics.RecordFailure(FailureReason::kRejected, 1us);
   statistics.RecordFailure(FailureReason::kBackend, 1us);
   statistics.RecordFailure(FailureReason::kBackend, 1us);
+  served[0]->CountRun(RunWidth::kOne);
   for (const auto took : {9ms, 10ms, 11ms}) served[0]->run_bounds().Note(took, 10ms);
 
   const auto text = [&] { return prometheus::TextSerializer().Serialize(collector.Collect()); };
@@ -40,6 +41,8 @@ TEST(ModelCollector, ShowsWhatIsServedUnderTritonsNames) {
            R"(nv_inference_compute_infer_duration_us{model="m",version="1"} 5)",
            R"(tandem_run_predicted_bound_total{model="m",version="1",outcome="within"} 2)",
            R"(tandem_run_predicted_bound_total{model="m",version="1",outcome="exceeded"} 1)",
+           R"(tandem_run_threads_total{model="m",version="1",threads="one"} 1)",
+           R"(tandem_run_threads_total{model="m",version="1",threads="all"} 0)",
            R"(nv_inference_pending_request_count{model="m",version="1"} 3)",
            "# TYPE nv_cpu_utilization gauge",
            "process_open_fds ",

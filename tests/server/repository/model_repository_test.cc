@@ -554,6 +554,47 @@ TEST_F(Repository, ModelsWarmUpBeforeTheyAreReady) {
   EXPECT_EQ(factory_.runs, 4 + 3);
 }
 
+TEST_F(Repository, AModelOnTheCpuHasASecondSessionForRunsOnOneThread) {
+  options_.threads = 2;
+  std::atomic<int> narrow{0};
+  factory_.on_create = [&](const SessionRequest& request) { narrow += request.one_thread ? 1 : 0; };
+  repo_.Write("m/1/model.onnx", AddModel(1));
+  repo_.Write("gpu/1/model.onnx", AddModel(1));
+  repo_.Write("gpu/config.pbtxt", "instance_group { kind: KIND_GPU }");
+  Start();
+  const auto found = models_->Find("m", "");
+  ASSERT_TRUE(found);
+  ASSERT_TRUE((*found)->can_be_narrow());
+  EXPECT_EQ(Ask(**found, RunWidth::kOne), 1.0F);
+  EXPECT_TRUE((*found)->latency(RunWidth::kOne).Predict(1)) << "it is warm, too";
+  EXPECT_FALSE((*models_->Find("gpu", ""))->can_be_narrow());
+  EXPECT_EQ(narrow, 1);
+}
+
+TEST_F(Repository, WithoutMemoryForASecondSessionAModelIsServedOnAllThreads) {
+  options_.threads = 2;
+  factory_.on_create = [&](const SessionRequest& request) {
+    if (request.one_thread) throw std::bad_alloc();
+  };
+  repo_.Write("m/1/model.onnx", AddModel(1));
+  Start();
+  EXPECT_EQ(Served("m"), 1);
+  EXPECT_FALSE((*models_->Find("m", ""))->can_be_narrow());
+  EXPECT_THAT(log_.text(), HasSubstr("model 'm' version 1 is run on all threads only: not enough memory"));
+}
+
+TEST_F(Repository, BothSessionsOfAVersionAreOfTheSameFiles) {
+  options_.threads = 2;
+  repo_.Write("m/1/model.onnx", AddModel(1));
+  factory_.on_create = [&](const SessionRequest& request) {
+    if (request.one_thread) repo_.Write("m/1/model.onnx", AddModel(2));
+  };
+  Start();
+  EXPECT_EQ(Served("m"), 1);
+  EXPECT_FALSE((*models_->Find("m", ""))->can_be_narrow());
+  EXPECT_THAT(log_.text(), HasSubstr("has changed on disk since it was loaded"));
+}
+
 TEST_F(Repository, AFailedWarmupIsAnErrorOnlyWhenItWasAskedFor) {
   const std::string failing = "in x FP32 -1 2\nout y FP32 -1 2\nfail\n";
   repo_.Write("silent/1/model.onnx", failing);

@@ -163,13 +163,13 @@ class FakeFactory final : public SessionFactory {
 };
 
 // Runs "x" = [0, 0] through a servable of AddModel(n) and gives n back.
-inline Result<float> Ask(const Servable& servable) {
+inline Result<float> Ask(const Servable& servable, RunWidth width = RunWidth::kAll) {
   AlignedBuffer zeros(2 * sizeof(float));
   std::memset(zeros.data(), 0, zeros.size());
   const std::vector<Tensor> inputs = {{"x", DataType::kFp32, {1, 2}, Bytes::Own(std::move(zeros))}};
   const std::vector<std::string> outputs = {"y"};
   CancelToken cancel;
-  TANDEM_ASSIGN(const std::vector<Tensor> results, servable.session().Run(inputs, outputs, cancel));
+  TANDEM_ASSIGN(const std::vector<Tensor> results, servable.session(width).Run(inputs, outputs, cancel));
   float value = 0;
   std::memcpy(&value, results[0].data.view.data(), sizeof(value));
   return value;

@@ -75,6 +75,18 @@ TEST_F(RunArchiveTest, AfterARestartTheFirstRequestIsJudgedByWhatWasLearnt) {
   EXPECT_EQ(Latency().Predict(1)->typical, 300ms) << "zeros do not change what requests have taught";
 }
 
+TEST_F(RunArchiveTest, TimesOnOneThreadAreKeptApart) {
+  repo_.Write("m/1/model.onnx", AddModel(1));
+  Begin();
+  Learn(300ms);
+  const auto narrow = [&]() -> LatencyModel& { return models_->Find("m", "").value()->latency(RunWidth::kOne); };
+  narrow().Observe(1, 500ms, clock_.Now());
+  ASSERT_TRUE(archive_->Save());
+  Begin();
+  EXPECT_EQ(Latency().Predict(1)->typical, 300ms);
+  EXPECT_EQ(narrow().Predict(1)->typical, 500ms);
+}
+
 TEST_F(RunArchiveTest, WhatIsNoLongerTrueIsTriedAgainASecondAfterTheFirstRefusal) {
   repo_.Write("m/1/model.onnx", AddModel(1));
   Begin();

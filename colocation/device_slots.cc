@@ -1,0 +1,41 @@
+#include "colocation/device_slots.h"
+
+#include <algorithm>
+
+namespace tandem {
+namespace {
+
+// Less is no delay worth to act upon.
+constexpr std::chrono::milliseconds kLeastDelay{1};
+
+}  // namespace
+
+void DeviceSlots::Begin(std::size_t worker, RunWidth width, MonotonicTime begins, MonotonicTime ends) {
+  spans_[worker] = {.begins = begins, .ends = ends};
+  ++running_;
+  exclusive_ = widths_ && width == RunWidth::kAll;
+}
+
+void DeviceSlots::End(std::size_t worker) {
+  spans_[worker] = {};
+  --running_;
+  exclusive_ = false;
+}
+
+void DeviceSlots::Rests(MonotonicTime now, std::vector<std::chrono::nanoseconds>& rests) const {
+  rests.clear();
+  for (const Span& span : spans_) rests.push_back(span.ends > now ? span.ends - now : std::chrono::nanoseconds(0));
+  if (exclusive_) std::ranges::fill(rests, std::ranges::max(rests));
+}
+
+MonotonicTime DeviceSlots::OverdueAt() const {
+  MonotonicTime first = MonotonicTime::max();
+  for (const Span& span : spans_) {
+    if (span.begins == MonotonicTime::min()) continue;
+    const std::chrono::nanoseconds delay = (span.ends - span.begins) / 4;
+    first = std::min(first, span.ends + std::max<std::chrono::nanoseconds>(delay, kLeastDelay));
+  }
+  return first;
+}
+
+}  // namespace tandem
