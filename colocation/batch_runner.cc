@@ -132,7 +132,8 @@ void BatchRunner::TollBegin(const Servable& servable, std::int64_t elements, std
   run.alone = servable.Alone(elements, run.start, place.width);
   // One that waits for company waits on purpose.
   const bool waits = servable.batching().max_queue_delay.count() > 0;
-  toll_->RunBegan(place.worker, waits ? run.start : std::ranges::min(queued), run.start, run.alone);
+  const MonotonicTime since = waits ? run.start : std::max(std::ranges::min(queued), place.free_since);
+  toll_->RunBegan(place.worker, since, run.start, run.alone);
 }
 
 void BatchRunner::TollEnd(const Servable& servable, std::int64_t elements, const Run& run, MonotonicTime end,

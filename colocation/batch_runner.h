@@ -36,6 +36,7 @@ struct RunPlace {
   std::uint16_t worker = 0;  // The number of the thread, for the recorder and the toll; or kFrontEnd.
   RunWidth width = RunWidth::kAll;
   bool exclusive = false;  // No other worker runs anything meanwhile.
+  MonotonicTime free_since = MonotonicTime::min();  // Before that it waited for other runs.
 };
 
 // Runs requests together and answers each. Learns what runs take. Thread-safe: it has no state of its own.

@@ -16,10 +16,11 @@ void DeviceSlots::Begin(std::size_t worker, RunWidth width, MonotonicTime begins
   exclusive_ = widths_ && width == RunWidth::kAll;
 }
 
-void DeviceSlots::End(std::size_t worker) {
+void DeviceSlots::End(std::size_t worker, MonotonicTime now) {
   spans_[worker] = {};
   --running_;
   exclusive_ = false;
+  if (widths_) free_since_ = now;
 }
 
 void DeviceSlots::Rests(MonotonicTime now, std::vector<std::chrono::nanoseconds>& rests) const {

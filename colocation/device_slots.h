@@ -24,11 +24,14 @@ class DeviceSlots {
   [[nodiscard]] bool full() const { return running_ == workers() || exclusive_; }
 
   void Begin(std::size_t worker, RunWidth width, MonotonicTime begins, MonotonicTime ends);
-  void End(std::size_t worker);
+  void End(std::size_t worker, MonotonicTime now);
 
   // What each still has to do, in place of what `rests` held: 0 of those that are free; all the same when one run has
   // all threads.
   void Rests(MonotonicTime now, std::vector<std::chrono::nanoseconds>& rests) const;
+  // Since when what waits could have begun, at the latest, but for its own worker: the end of the last run when runs have
+  // widths, as it may have waited for that.
+  [[nodiscard]] MonotonicTime free_since() const { return free_since_; }
   // When the first of the runs will have taken a quarter longer than expected; max when none is under way.
   [[nodiscard]] MonotonicTime OverdueAt() const;
 
@@ -42,6 +45,7 @@ class DeviceSlots {
   std::vector<Span> spans_;
   int running_ = 0;
   bool exclusive_ = false;  // What is under way has all threads.
+  MonotonicTime free_since_ = MonotonicTime::min();
 };
 
 }  // namespace tandem

@@ -297,6 +297,7 @@ bool Dispatcher::TakeStep(std::size_t worker, Step& step) {
       work_or_stop_.WaitFor(mu_, step.wait);
     }
   }
+  step.free_since = slots_.free_since();
   slots_.Begin(worker, step.width, step.begins, step.ends);
   if (queue_.size() > 0) WakeWorker();
   WatchWhileRunning(queue_.EarliestDeadline());
@@ -308,12 +309,14 @@ void Dispatcher::Work(std::size_t worker) {
   for (Step step; TakeStep(worker, step);) {
     RunBatch(std::move(step.batch), {.worker = static_cast<std::uint16_t>(worker),
                                      .width = step.width,
-                                     .exclusive = options_.widths && step.width == RunWidth::kAll});
+                                     .exclusive = options_.widths && step.width == RunWidth::kAll,
+                                     .free_since = step.free_since});
     std::uint64_t seen = 0;
     {
       MutexLock lock(mu_);
-      slots_.End(worker);
-      CountEnd(step.flow, DeviceTime(step.width, clock_.Now() - step.begins));
+      const MonotonicTime now = clock_.Now();
+      slots_.End(worker, now);
+      CountEnd(step.flow, DeviceTime(step.width, now - step.begins));
       if (stopping_ || queue_.size() > 0 || looking_) continue;
       looking_ = true;
       seen = news_.load(std::memory_order_relaxed);

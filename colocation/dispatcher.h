@@ -72,6 +72,7 @@ class Dispatcher {
     MonotonicTime begins;
     MonotonicTime ends;  // When the run is expected to.
     FlowRun flow;        // What it counts for.
+    MonotonicTime free_since;
   };
 
   void Work(std::size_t worker);

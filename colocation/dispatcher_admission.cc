@@ -72,7 +72,7 @@ Forecast Dispatcher::Foretell(const Servable& servable, std::int64_t elements, c
   }
   Forecast wide = ForecastInQueue(queue_, shares_, space_, servable, elements, key, within);
   wide.ahead += std::ranges::max(rests_);
-  if (!wide.run || !servable.can_be_narrow() || (wide.ahead.count() == 0)) return wide;
+  if (!wide.run || !servable.can_be_narrow() || wide.ahead.count() == 0) return wide;
   Forecast narrow =
       ForecastInQueue(queue_, shares_, space_, servable, elements, key, within, {RunWidth::kOne, workers});
   narrow.ahead = UntilTurn(workers * narrow.ahead, rests_);

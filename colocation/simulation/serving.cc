@@ -275,7 +275,7 @@ void Serving::Answer(std::size_t worker, Time now) {
   pending_ -= static_cast<std::int64_t>(w.batch.size());
   answered_ += w.batch.size();
   w.line = nullptr;
-  slots_.End(worker);
+  slots_.End(worker, EventClock::At(now));
   runs_[worker].Clear();
 }
 

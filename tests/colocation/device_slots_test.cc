@@ -25,8 +25,9 @@ TEST(DeviceSlots, ARunOnAllThreadsIsUnderWayAlone) {
   slots.Begin(1, RunWidth::kAll, kNow, kNow + 8ms);
   EXPECT_TRUE(slots.full());
   EXPECT_THAT(RestsOf(slots, kNow + 2ms), ElementsAre(6ms, 6ms, 6ms));
-  slots.End(1);
+  slots.End(1, kNow + 9ms);
   EXPECT_FALSE(slots.full());
+  EXPECT_EQ(slots.free_since(), kNow + 9ms);
   EXPECT_EQ(slots.running(), 0);
   EXPECT_THAT(RestsOf(slots, kNow), ElementsAre(0ms, 0ms, 0ms));
 }
@@ -46,6 +47,8 @@ TEST(DeviceSlots, WithoutWidthsWorkersShareAllThreads) {
   slots.Begin(0, RunWidth::kAll, kNow, kNow + 8ms);
   EXPECT_FALSE(slots.full());
   EXPECT_THAT(RestsOf(slots, kNow), ElementsAre(8ms, 0ms));
+  slots.End(0, kNow + 8ms);
+  EXPECT_EQ(slots.free_since(), MonotonicTime::min()) << "nobody waits for the others";
 }
 
 TEST(DeviceSlots, ARunIsOverdueAQuarterAfterItsExpectedEnd) {
@@ -55,7 +58,7 @@ TEST(DeviceSlots, ARunIsOverdueAQuarterAfterItsExpectedEnd) {
   EXPECT_EQ(slots.OverdueAt(), kNow + 100ms);
   slots.Begin(1, RunWidth::kOne, kNow + 1ms, kNow + 1ms);
   EXPECT_EQ(slots.OverdueAt(), kNow + 2ms) << "of which nothing was known";
-  slots.End(1);
+  slots.End(1, kNow);
   EXPECT_EQ(slots.OverdueAt(), kNow + 100ms);
 }
 

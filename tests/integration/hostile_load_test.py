@@ -45,6 +45,12 @@ class LoadTest(HostileTest):
         self.addCleanup(self.stop.set)
         self.askers = [Asker(self.server.http_port, question, self.stop, pause) for _ in range(askers)]
 
+    def steps_for(self, seconds):
+        """How many steps of the slow model take about so long here and now."""
+        begun = time.monotonic()
+        self.assertEqual(self.send(slow_body(2000)).status, 200)
+        return max(10, int(2000 * seconds / (time.monotonic() - begun)))
+
     def finish(self):
         """All answers, with their times; none may be missing."""
         self.stop.set()
@@ -57,16 +63,6 @@ class LoadTest(HostileTest):
 
 class Overload(LoadTest):
     flags = ("--max-queue", str(QUEUE))
-
-    def setUp(self):
-        super().setUp()
-        self.steps = self.steps_for(0.2)
-
-    def steps_for(self, seconds):
-        """How many steps of the slow model take about so long here and now."""
-        begun = time.monotonic()
-        self.assertEqual(self.send(slow_body(2000)).status, 200)
-        return max(10, int(2000 * seconds / (time.monotonic() - begun)))
 
     def test_overload_is_refused_at_once_and_passes(self):
         for askers in (2 * QUEUE, 10 * QUEUE):
@@ -97,12 +93,18 @@ class Overload(LoadTest):
             if answer.status != 200:
                 self.assertRefused(answer, "queue|deadline", status=503)
 
+
+class Order(LoadTest):
+    """One run at a time, so that answers come in the order of the runs."""
+    flags = ("--workers", "1")
+
     def test_urgent_requests_go_first(self):
+        steps = self.steps_for(0.2)
         first = self.connect().send(slow_body(20_000_000))  # Minutes: holds the device until it goes.
         self.server.wait_busy()
         waiting = {}
         for index, priority in enumerate((3, 2, 1)):
-            waiting[priority] = self.connect().send(slow_body(self.steps, priority=priority))
+            waiting[priority] = self.connect().send(slow_body(steps, priority=priority))
             until(lambda: self.server.metric("tandem_queue_depth") == index + 1, "it is in the queue")
         first.close()
         order = []

@@ -53,10 +53,12 @@ def check_trace(test, document):
 
 class Trace(HostileTest):
     """What is learnt of a model stays, so each test has one of its own."""
+    flags = ("--threads", "2")
+
     @classmethod
     def fill(cls, repository):
         super().fill(repository)
-        for name in ("slow", "refused", "waits", "drawn"):
+        for name in ("slow", "refused", "waits", "drawn", "beside"):
             models.place(repository, name, models.slow())
 
     def story(self, name, status=200):
@@ -91,6 +93,27 @@ class Trace(HostileTest):
         self.assertEqual((run["model"], run["version"], run["requests"], run["failed"]), ("waits", "1", 1, False))
         self.assertTrue(0 <= run["began_us"] <= run["ended_us"] <= story["answered_us"], story)
         self.assertRegex(story["words"][0], "^answered after .*before its deadline$")
+
+    def test_a_run_has_all_threads_and_those_that_waited_together_have_one_each(self):
+        def runs(threads):
+            return self.server.metric(f'tandem_run_threads_total{{model="beside",version="1",threads="{threads}"}}')
+
+        # Long enough that it is told from runs over zeros.
+        self.assertEqual(self.send(body("beside", 2000, "alone")).status, 200)
+        self.assertEqual(self.story("alone")["runs"][0]["threads"], "all")
+        self.assertEqual((runs("all"), runs("one")), (1, 0))
+        holder = self.hold()
+        waiting = [self.connect().send(body("beside", 2000, name)) for name in ("left", "right")]
+        until(lambda: self.server.metric("tandem_queue_depth") == 2, "both wait")
+        holder.close()
+        for client in waiting:
+            self.assertEqual(client.answer().status, 200)
+        stories = [self.story(name) for name in ("left", "right")]
+        self.assertEqual([story["runs"][0]["threads"] for story in stories], ["one", "one"])
+        self.assertEqual((runs("all"), runs("one")), (1, 2))
+        for story in stories:
+            self.assertTrue(any("on one thread" in line for line in story["words"]), story["words"])
+            self.assertTrue(any("of slow" in line for line in story["words"]), "what it waited for is told")
 
     def test_the_newest_of_several_with_one_id_counts(self):
         names = [self.send(body("waits", 10, "twice")).headers["Tandem-Request"] for _ in range(2)]
