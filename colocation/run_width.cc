@@ -38,8 +38,9 @@ MonotonicTime Age(const RunPrediction& run) {
 void BoundByOther(RunPrediction& run, RunWidth width, const RunPrediction& other, int threads) {
   if (Age(other) <= Age(run)) return;
   const bool narrow = width == RunWidth::kOne;
-  const nanoseconds least = narrow ? other.typical : other.typical / threads;
-  const nanoseconds most = narrow ? other.typical * threads : other.typical;
+  const int times = 2 * threads;
+  const nanoseconds least = narrow ? other.typical : other.typical / times;
+  const nanoseconds most = narrow ? other.typical * times : other.typical;
   const nanoseconds typical = std::clamp(run.typical, least, most);
   if (typical == run.typical) return;
   // As far from the median as it was there.

@@ -17,8 +17,8 @@ enum class RunWidth : std::uint8_t { kAll, kOne };
 inline constexpr int kMostThreads = 64;
 
 // Sets right what is known of runs of one width by what is known of the other, if that was learnt later: on one thread a
-// run takes no less than on all of so many, and no more than so many times as long. Of two that were both learnt before
-// the first request, neither is.
+// run takes no less than on all of so many, and no more than twice as many times as long (it may have had less of the
+// caches). Of two that were both learnt before the first request, neither is.
 void BoundByOther(RunPrediction& run, RunWidth width, const RunPrediction& other, int threads);
 
 // What the width of a run that could begin now may depend on.

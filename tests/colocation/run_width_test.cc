@@ -128,14 +128,16 @@ TEST(RunWidth, WhatWasLearntLaterSetsTheOtherRight) {
   const RunPrediction old{.typical = 1ms, .high = 9ms, .learnt = kNow - 5s};
   const RunPrediction late{.typical = 8ms, .high = 16ms, .learnt = kNow - 1s};
   EXPECT_EQ(bounded(old, RunWidth::kOne, late), std::pair(nanoseconds(8ms), nanoseconds(16ms)));
-  EXPECT_EQ(bounded(old, RunWidth::kAll, late), std::pair(nanoseconds(2ms), nanoseconds(4ms)));
+  EXPECT_EQ(bounded(old, RunWidth::kAll, late), std::pair(nanoseconds(1ms), nanoseconds(9ms))) << "on four threads";
+  EXPECT_EQ(bounded({.typical = 500us, .high = 9ms, .learnt = kNow - 5s}, RunWidth::kAll, late),
+            std::pair(nanoseconds(1ms), nanoseconds(2ms)));
   EXPECT_EQ(bounded(late, RunWidth::kOne, old), std::pair(nanoseconds(8ms), nanoseconds(16ms))) << "it is newer";
   RunPrediction before = old;
   before.learnt = kBeforehand;
   EXPECT_EQ(bounded(before, RunWidth::kOne, late).first, 8ms);
   EXPECT_EQ(bounded(late, RunWidth::kOne, before).first, 8ms);
   before.typical = 100ms;
-  EXPECT_EQ(bounded(before, RunWidth::kOne, late).first, 32ms);
+  EXPECT_EQ(bounded(before, RunWidth::kOne, late).first, 64ms);
   before.typical = 20ms;
   before.high = 50ms;
   EXPECT_EQ(bounded(before, RunWidth::kOne, late), std::pair(nanoseconds(20ms), nanoseconds(50ms))) << "as it was";
