@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <string>
 #include <thread>
 #include <utility>
@@ -28,12 +29,14 @@ using namespace std::chrono_literals;
 const std::string kSimple = "idle";
 // For each second of a window; single requests are sent in addition to it.
 constexpr double kProbesPerSecond = 40;
+constexpr int kMostJobs = 8;
 // Of the request whose threads do nothing but wake, compute for microseconds and answer.
 const std::string kProbeModel = "tiny";
 
 struct Spec {
   std::string model;
   TrainedNetwork trains;
+  int jobs = 1;  // That train it, each for itself.
   double load = 0;
   int windows = 1;
   double quota = 0;
@@ -54,12 +57,20 @@ struct Round {
   bool probe = false;
 };
 
+// Steps a second of all jobs.
+double AllRates(const TrainingSpan& span) {
+  return std::accumulate(span.rates.begin(), span.rates.end(), 0.0);
+}
+
 // A server under one policy, and what is measured of it.
 class PolicySide {
  public:
   static Result<std::unique_ptr<PolicySide>> Start(const BenchContext& context, const Spec& spec,
                                                    const std::vector<ServedModel>& served, const std::string& policy) {
-    TrainingServerSpec wanted{.models = {}, .trains = {spec.trains}, .policy = policy, .quota = spec.quota};
+    TrainingServerSpec wanted{.models = {},
+                              .trains = std::vector(static_cast<std::size_t>(spec.jobs), spec.trains),
+                              .policy = policy,
+                              .quota = spec.quota};
     for (const ServedModel& model : served) wanted.models.push_back(model.model);
     TANDEM_ASSIGN(auto server, TrainingServer::Start(context, wanted));
     return std::unique_ptr<PolicySide>(new PolicySide(context, spec, served, std::move(server)));
@@ -79,7 +90,7 @@ class PolicySide {
     TANDEM_ASSIGN(Figures figures, Load(round));
     TANDEM_ASSIGN(const TrainingMarks after, server_->Look());
     const TrainingSpan span = Between(before, after);
-    figures["rate"] = span.rates.front();
+    figures["rate"] = AllRates(span);
     figures["load"] = span.cores / (spec_.quota > 0 ? spec_.quota : context_.threads);
     figures["throttled"] = span.throttled;
     if (span.acknowledged) figures["acknowledged"] = *span.acknowledged;
@@ -98,7 +109,7 @@ class PolicySide {
     std::this_thread::sleep_for(Window());
     TANDEM_ASSIGN(const TrainingMarks after, server_->Look());
     TANDEM_TRY(server_->Pause());
-    return Figures{{"alone_rate", Between(before, after).rates.front()}};
+    return Figures{{"alone_rate", AllRates(Between(before, after))}};
   }
 
  private:
@@ -163,8 +174,8 @@ class BesideTraining final : public Measurement {
 
  private:
   [[nodiscard]] std::string Title() const {
-    return Format("{} beside training of {}, load {}{}", spec_.model, spec_.trains.network, spec_.load,
-                  spec_.quota > 0 ? Format(", quota {}", spec_.quota) : "");
+    return Format("{} beside training of {}{}, load {}{}", spec_.model, spec_.jobs > 1 ? Format("{} ", spec_.jobs) : "",
+                  spec_.trains.network, spec_.load, spec_.quota > 0 ? Format(", quota {}", spec_.quota) : "");
   }
   // What is computed from the other series.
   void Derive(SeriesMap& series) const;
@@ -244,6 +255,7 @@ Result<std::unique_ptr<Measurement>> ParseBesideTraining(JsonFields& fields, con
   Spec spec;
   TANDEM_ASSIGN(spec.model, fields.Text("model"));
   TANDEM_ASSIGN(spec.trains, ParseTrainedNetwork(fields));
+  TANDEM_ASSIGN(spec.jobs, fields.WholeOr("jobs", 1, kMostJobs, 1));
   TANDEM_ASSIGN(spec.load, fields.Number("load", 0.01, 1));
   TANDEM_ASSIGN(spec.windows, fields.Whole("windows", 1, 1000));
   TANDEM_ASSIGN(spec.quota, fields.Number("quota", 0, 1024));

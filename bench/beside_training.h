@@ -9,7 +9,7 @@ namespace tandem::bench {
 
 // Kind "beside_training": what requests and training cost one another under several policies (`--colocation`). A server
 // for each of "policies" serves "model" and trains "network" (bench/training/networks.h) on random examples, "batch" a
-// step. Fields "load" (the share of the machine, or of the quota, that the requests take when nothing is trained: their
+// step, in one job or as many as "jobs" says, whose rates are added up. Fields "load" (the share of the machine, or of the quota, that the requests take when nothing is trained: their
 // rate is chosen for it, once) and "windows" (that make one of ours, so that it holds enough requests); "quota" (cores;
 // 0: none) puts each server with its trainers into a control group of its own. Requests are a Poisson process, the same
 // one for all sides of a round. Series:

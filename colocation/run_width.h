@@ -49,7 +49,7 @@ enum class WidthChoice : std::uint8_t {
 };
 
 // What nobody has tried on one thread for so long is tried when several wait: else one slow run would decide for ever.
-inline constexpr std::chrono::seconds kTryNarrowAfter{10};
+inline constexpr std::chrono::seconds kTryNarrowAfter{1};
 
 // Whether all threads compute one run after the other, or each thread one of its own: by what is done sooner with all
 // that waits. A run that is only in time on all threads gets them. Pure: same snapshot, same choice.

@@ -15,7 +15,7 @@ using std::chrono::nanoseconds;
 constexpr MonotonicTime kNow{1h};
 
 RunPrediction Takes(nanoseconds typical) {
-  return {.typical = typical, .high = typical + typical / 10, .learnt = kNow - 1s};
+  return {.typical = typical, .high = typical + typical / 10, .learnt = kNow - 100ms};
 }
 
 class RunWidthTest : public ::testing::Test {
