@@ -9,16 +9,16 @@ namespace tandem::bench {
 
 // Kind "beside_training": what requests and training cost one another under several policies (`--colocation`). A server
 // for each of "policies" serves "model" and trains "network" (bench/training/networks.h) on random examples, "batch" a
-// step, in one job or as many as "jobs" says, whose rates are added up. Fields "load" (the share of the machine, or of the quota, that the requests take when nothing is trained: their
-// rate is chosen for it, once) and "windows" (that make one of ours, so that it holds enough requests); "quota" (cores;
-// 0: none) puts each server with its trainers into a control group of its own. Requests are a Poisson process, the same
-// one for all sides of a round. Series:
+// step, in one job or as many as "jobs" says, whose rates are added up. Fields "load" (the share of the machine, or of
+// the quota, that the requests take when nothing is trained: their rate is chosen for it, once) and "windows" (that
+// make one of ours, so that it holds enough requests); "quota" (cores; 0: none) puts each server with its trainers into
+// a control group of its own. Requests are a Poisson process, the same one for all sides of a round. Series:
 //   alone.p50, alone.p99   seconds of an answer when nothing is trained
 //   alone.load             the share that requests took
 //   POLICY.p50, POLICY.p99, POLICY.rate                                            of both at once
-//   POLICY.alone_rate      steps a second when nobody asks, of those of the policies that "trained_alone" lists (all by
-//                          default); with a quota, whose use a policy may choose then, only of "idle", which must be one
-//   POLICY.kept            its rate by what requests leave of the one alone, × (1 − load): of its own trainer, or idle's
+//   POLICY.alone_rate      steps a second when nobody asks, of the policies in "trained_alone" (all by default); with
+//                          a quota, whose use a policy may choose then, only of "idle", which must be one of them
+//   POLICY.kept            its rate by what requests leave of that of its trainer alone (or of idle's): × (1 − load)
 //   POLICY.throttled       share of the periods whose quota was used up; 0 without a quota
 //   POLICY.acknowledged    seconds until a trainer saw that it may go on or not, p99: the upper bound of its bucket in
 //                          the server's histogram; no sample in a round in which none was told anything

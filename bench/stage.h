@@ -51,7 +51,7 @@ class Stage {
   std::unique_ptr<BareSession> bare_;
   std::unique_ptr<BareSession> spinning_;
   std::vector<std::unique_ptr<Loopback>> loopbacks_;
-  std::map<int, std::unique_ptr<ServerProcess>> servers_;  // By --workers.
+  std::map<int, std::unique_ptr<ServerProcess>> servers_;              // By --workers.
   std::map<std::string, Result<std::unique_ptr<PeerProcess>>> peers_;  // A peer that fails is not tried again.
 };
 

@@ -93,8 +93,7 @@ void AnswerDead(WorkItem& item, MonotonicTime now) {
   }
 }
 
-void BatchRunner::RunAndAnswer(std::span<WorkItem> items, std::span<const MonotonicTime> queued,
-                               RunPlace place) const {
+void BatchRunner::RunAndAnswer(std::span<WorkItem> items, std::span<const MonotonicTime> queued, RunPlace place) const {
   try {
     RunTogether(items, queued, place);
   } catch (const std::bad_alloc&) {
@@ -203,8 +202,7 @@ BatchRunner::Run BatchRunner::Execute(std::span<const WorkItem> items, std::span
   return run;
 }
 
-void BatchRunner::RunTogether(std::span<WorkItem> items, std::span<const MonotonicTime> queued,
-                              RunPlace place) const {
+void BatchRunner::RunTogether(std::span<WorkItem> items, std::span<const MonotonicTime> queued, RunPlace place) const {
   Run run = Execute(items, queued, place);
   if (run.ran) {
     const std::shared_ptr<Servable>& servable = items.front().servable;

@@ -35,7 +35,7 @@ void AnswerDead(WorkItem& item, MonotonicTime now);
 struct RunPlace {
   std::uint16_t worker = 0;  // The number of the thread, for the recorder and the toll; or kFrontEnd.
   RunWidth width = RunWidth::kAll;
-  bool exclusive = false;  // No other worker runs anything meanwhile.
+  bool exclusive = false;                           // No other worker runs anything meanwhile.
   MonotonicTime free_since = MonotonicTime::min();  // Before that it waited for other runs.
 };
 

@@ -29,8 +29,8 @@ class DeviceSlots {
   // What each still has to do, in place of what `rests` held: 0 of those that are free; all the same when one run has
   // all threads.
   void Rests(MonotonicTime now, std::vector<std::chrono::nanoseconds>& rests) const;
-  // Since when what waits could have begun, at the latest, but for its own worker: the end of the last run when runs have
-  // widths, as it may have waited for that.
+  // Since when what waits could have begun, at the latest, but for its own worker: the end of the last run when runs
+  // have widths, as it may have waited for that.
   [[nodiscard]] MonotonicTime free_since() const { return free_since_; }
   // When the first of the runs will have taken a quarter longer than expected; max when none is under way.
   [[nodiscard]] MonotonicTime OverdueAt() const;

@@ -30,9 +30,9 @@ struct RequestDemand {
 
 // All that a decision about training may depend on.
 struct ColocationSnapshot {
-  std::int64_t pending = 0;  // Requests that were let in and are not answered yet.
-  bool held = false;         // Trainers are held just now.
-  int trainers = 1;          // That are not paused.
+  std::int64_t pending = 0;             // Requests that were let in and are not answered yet.
+  bool held = false;                    // Trainers are held just now.
+  int trainers = 1;                     // That are not paused.
   int parallelism = 1;                  // Threads of server and trainers that can run at once.
   int serving = 1;                      // Of them, those that compute requests.
   std::optional<RequestDemand> demand;  // Nullopt: not known yet.

@@ -16,8 +16,8 @@ enum class RunWidth : std::uint8_t { kAll, kOne };
 // Workers that choose between the two: there is one for each thread.
 inline constexpr int kMostThreads = 64;
 
-// Sets right what is known of runs of one width by what is known of the other, if that was learnt later: on one thread a
-// run takes no less than on all of so many, and no more than twice as many times as long (it may have had less of the
+// Sets right what is known of runs of one width by what is known of the other, if that was learnt later: on one thread
+// a run takes no less than on all of so many, and no more than twice as many times as long (it may have had less of the
 // caches). Of two that were both learnt before the first request, neither is.
 void BoundByOther(RunPrediction& run, RunWidth width, const RunPrediction& other, int threads);
 

@@ -67,8 +67,8 @@ class Servable {
   [[nodiscard]] InferenceSession& session(RunWidth width = RunWidth::kAll) const {
     return width == RunWidth::kOne ? *narrow_session_ : *session_;
   }
-  // The same on one thread, of so many that the other uses. Before anybody asks for it; without it the model is only run
-  // on all threads.
+  // The same on one thread, of so many that the other uses. Before anybody asks for it; without it the model is only
+  // run on all threads.
   void AddNarrow(std::unique_ptr<InferenceSession> session, int threads) {
     narrow_session_ = std::move(session);
     threads_ = threads;

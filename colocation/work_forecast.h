@@ -38,8 +38,7 @@ struct Forecast {
 // Waiting requests are taken to be joined as the models' configurations allow; models that are not known cost nothing.
 // Same arguments, same forecast, as long as nothing new is learnt of the models.
 [[nodiscard]] Forecast ForecastRequest(const Servable& servable, std::int64_t elements,
-                                       std::span<const std::pair<const Servable*, WorkAmount>> before,
-                                       RunsAs as = {});
+                                       std::span<const std::pair<const Servable*, WorkAmount>> before, RunsAs as = {});
 
 // What waiting requests of one model take in the batches that will be made of them; 0 when that is not known.
 [[nodiscard]] std::chrono::nanoseconds TimeOf(const Servable& servable, WorkAmount work, RunsAs as = {});

@@ -238,8 +238,7 @@ std::size_t Serving::Choose(Line& line, Time now) {
       .take;
 }
 
-void Serving::Start(std::size_t worker, Line& line, std::size_t count, RunWidth width, Time now,
-                    std::uint64_t order) {
+void Serving::Start(std::size_t worker, Line& line, std::size_t count, RunWidth width, Time now, std::uint64_t order) {
   Worker& w = workers_[worker];
   w.line = &line;
   w.width = width;

@@ -19,9 +19,9 @@
 namespace tandem::simulation {
 
 // The requests of a simulation from arrival to answer: admission, one queue by deadline, batches, workers. It decides
-// with the server's own objects (AdmissionPolicy, ChooseBatch, ChooseWidth, LatencyModel). Arrivals and the times of runs depend on
-// nothing but the scenario, so that every policy has the same. Used by one thread; no allocation once its queues have
-// grown to what they hold, but for refusals.
+// with the server's own objects (AdmissionPolicy, ChooseBatch, ChooseWidth, LatencyModel). Arrivals and the times of
+// runs depend on nothing but the scenario, so that every policy has the same. Used by one thread; no allocation once
+// its queues have grown to what they hold, but for refusals.
 class Serving {
  public:
   // `threads` is what a run may use. The scenario is borrowed, outlives it, and names an admission that is known.

@@ -96,7 +96,7 @@ struct FileIdentity {
 };
 
 FileIdentity IdentityOf(const std::filesystem::path& path) {
-  struct stat status {};
+  struct stat status{};
   if (stat(path.c_str(), &status) != 0) return {};
   const auto nanoseconds = [](const timespec& time) { return time.tv_sec * 1'000'000'000LL + time.tv_nsec; };
   return {status.st_dev, status.st_ino, status.st_size, nanoseconds(status.st_mtim), nanoseconds(status.st_ctim)};

@@ -42,8 +42,9 @@ struct SessionSpec {
   std::vector<std::string> optional_inputs;
   // The outputs that are to be served; one that cannot be and is not among them is left out. Empty: all.
   std::vector<std::string> outputs;
-  // Runs use the thread that asks for them and no other: a second session for one that has all threads. On the CPU only.
-  // kTooLarge when its weights are large, or more than half of the memory for weights is taken: it can be done without.
+  // Runs use the thread that asks for them and no other: a second session for one that has all threads. On the CPU
+  // only. kTooLarge when its weights are large, or more than half of the memory for weights is taken: it can be done
+  // without.
   bool one_thread = false;
   // How the path of a file begins that what every node took is written to when the session goes (see ort_profile.h).
   // Empty: nothing is noted, and runs are faster.

@@ -143,7 +143,8 @@ void AddServeFlags(CLI::App& app, ServeOptions& o) {
   Flag(app, "--threads", o.threads, "Threads of one run; 0: all usable cores", compute)->check(CLI::Range(0, 1024));
   Flag(app, "--spin", o.spin, "Let idle compute threads poll: faster, but they keep the cores busy", compute);
   Flag(app, "--workers", o.workers,
-       "Runs under way at once, each on all threads; 0: as many as threads, each on one of them when several wait, else on "
+       "Runs under way at once, each on all threads; 0: as many as threads, each on one of them when several wait, "
+       "else on "
        "all",
        compute)
       ->check(CLI::Range(0, 64));

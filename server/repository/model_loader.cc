@@ -185,8 +185,8 @@ Result<LoadedVersion> ModelLoader::LoadUnguarded(const LoadPlan& plan, std::int6
     servable->AddNarrow(std::move(narrow->session), options_.threads);
     Teach(*servable, RunWidth::kOne, narrow->times);
   } else if (narrow.error().code != ErrorCode::kUnsupported) {
-    Log(LogLevel::kInfo, Format("model '{}' version {} is run on all threads only: {}", folder.name, version,
-                                narrow.error().message));
+    Log(LogLevel::kInfo,
+        Format("model '{}' version {} is run on all threads only: {}", folder.name, version, narrow.error().message));
   }
   return LoadedVersion{servable, std::make_shared<const ModelConfig>(std::move(settings.config)), std::move(source),
                        std::move(graph), std::make_shared<const SessionRequest>(std::move(request))};

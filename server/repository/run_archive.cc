@@ -56,13 +56,11 @@ Status RunArchive::Open(fs::path file) {
   saved_ = *std::move(text);
   if (learnt->setting != setting_) return {};
   for (LearntVersion& version : learnt->versions) {
-    entries_.insert_or_assign(
-        Key(std::move(version.model), version.version),
-        Entry{.fingerprint = version.fingerprint,
-              .runs = std::move(version.runs),
-              .narrow = std::move(version.narrow),
-              .servable = {},
-              .habits = {}});
+    entries_.insert_or_assign(Key(std::move(version.model), version.version), Entry{.fingerprint = version.fingerprint,
+                                                                                    .runs = std::move(version.runs),
+                                                                                    .narrow = std::move(version.narrow),
+                                                                                    .servable = {},
+                                                                                    .habits = {}});
   }
   return {};
 }

@@ -38,7 +38,7 @@ struct Route {
   Handler handler;
   std::size_t max_body = kMaxControlBody;
   bool unpacks = false;      // It takes bodies that are packed.
-  RefuseUnread refuse = {};  // May be empty.
+  RefuseUnread refuse = {};  // NOLINT(readability-redundant-member-init): May be empty, and left out of an initializer.
 };
 
 // Finds the handler of a request. Immutable after construction; thread-safe.

@@ -49,8 +49,7 @@ void Charge(Waiting& waiting) {
 
 Waiting WaitBetween(MonotonicTime from, MonotonicTime to, const BatchRuns& runs, std::span<const BatchRun> own,
                     int workers, bool overwritten) {
-  Waiting waiting{
-      .from = from, .to = to, .workers = workers, .wants_all = !own.empty() && own.front().exclusive};
+  Waiting waiting{.from = from, .to = to, .workers = workers, .wants_all = !own.empty() && own.front().exclusive};
   std::set<int> seen;
   for (const auto& [batch, run] : runs) {
     if (run.worker == kFrontEnd) continue;

@@ -39,7 +39,8 @@ class Stage {
   // With both sessions, whose runs are expected to take so long.
   std::shared_ptr<Servable> Model(const std::string& name, const Clock& clock, nanoseconds wide, nanoseconds narrow) {
     auto servable = WideOnly(name, clock, wide);
-    servable->AddNarrow(std::make_unique<FakeSession>(PairSignature(), Function(name, RunWidth::kOne, narrow, clock)), 2);
+    servable->AddNarrow(std::make_unique<FakeSession>(PairSignature(), Function(name, RunWidth::kOne, narrow, clock)),
+                        2);
     servable->latency(RunWidth::kOne).Observe(1, narrow, clock.Now());
     return servable;
   }
@@ -79,9 +80,9 @@ class Stage {
   }
 
  private:
-  FakeSession::RunFunction Function(const std::string& name, RunWidth width, nanoseconds expected,
-                                    const Clock& clock) {
-    return [this, name, width, expected, &clock](std::span<const Tensor> inputs, std::span<const std::string> outputs, CancelToken&) {
+  FakeSession::RunFunction Function(const std::string& name, RunWidth width, nanoseconds expected, const Clock& clock) {
+    return [this, name, width, expected, &clock](std::span<const Tensor> inputs, std::span<const std::string> outputs,
+                                                 CancelToken&) {
       const MutexLock lock(mu_);
       const auto run = std::make_shared<Run>(name, width, expected, clock.Now());
       runs_.push_back(run);
@@ -253,16 +254,16 @@ TEST(DispatcherWidths, ThreadsAreNeverUsedTwiceAndEveryRequestIsAnsweredOnce) {
     std::vector<std::shared_ptr<Servable>> models;
     for (int i = 0; i < 3; ++i) {
       const nanoseconds wide = std::chrono::microseconds(*rc::gen::inRange(10, 10'000));
-      models.push_back(MakeServable("m", {.max_batch_size = i == 1 ? 4 : 1, .dynamic = i == 1},
-                                    watched.Function(RunWidth::kAll)));
+      models.push_back(
+          MakeServable("m", {.max_batch_size = i == 1 ? 4 : 1, .dynamic = i == 1}, watched.Function(RunWidth::kAll)));
       models.back()->latency().Observe(1, wide, clock.Now());
       if (i == 2) continue;
       models.back()->AddNarrow(std::make_unique<FakeSession>(PairSignature(), watched.Function(RunWidth::kOne)),
                                threads);
       models.back()->latency(RunWidth::kOne).Observe(1, wide * *rc::gen::inRange(1, 6), clock.Now());
     }
-    const auto asks = *rc::gen::resize(60, rc::gen::container<std::vector<std::size_t>>(
-                                               rc::gen::inRange<std::size_t>(0, models.size())));
+    const auto asks = *rc::gen::resize(
+        60, rc::gen::container<std::vector<std::size_t>>(rc::gen::inRange<std::size_t>(0, models.size())));
     std::vector<std::atomic<int>> answers(asks.size());
     std::latch all(static_cast<std::ptrdiff_t>(asks.size()));
     {

@@ -57,11 +57,26 @@ TEST(LearntRunsText, IsRefusedWhereverItIsCutOrChanged) {
 
 TEST(LearntRunsText, NamesTheLineThatIsWrongAlsoUnderAChecksumThatFits) {
   const std::string body = BodyOf(WriteLearntRuns(Example()));
-  for (const char* line :
-       {"run 65 0 1.5", "run 65 -5 1.5", "run 65 5 0.5", "run 65 5 nan", "run 65 5 inf", "run 65 5", "run 65 5 1 1",
-        "run -1 5 1", "run 2 5 1", "run x 5 1", "run 65 99999999999999999999 1", "version 1 abc", "version x abc m",
-        "version -1 abc m", "version 1 xyz m", "colour blue", "", "run 65 5 1\r", "narrow 65 0 1",
-        "narrow x 5 1"}) {
+  for (const char* line : {"run 65 0 1.5",
+                           "run 65 -5 1.5",
+                           "run 65 5 0.5",
+                           "run 65 5 nan",
+                           "run 65 5 inf",
+                           "run 65 5",
+                           "run 65 5 1 1",
+                           "run -1 5 1",
+                           "run 2 5 1",
+                           "run x 5 1",
+                           "run 65 99999999999999999999 1",
+                           "version 1 abc",
+                           "version x abc m",
+                           "version -1 abc m",
+                           "version 1 xyz m",
+                           "colour blue",
+                           "",
+                           "run 65 5 1\r",
+                           "narrow 65 0 1",
+                           "narrow x 5 1"}) {
     const auto read = ReadLearntRuns(Sealed(body + line + "\n"));
     ASSERT_FALSE(read) << line;
     EXPECT_THAT(read.error().message, HasSubstr("line 9 ")) << line;

@@ -107,9 +107,7 @@ Scenario WithWidths(double rate, int workers) {
 }
 
 TEST(SimulatedServing, UnderLoadRunsHaveOneThreadEach) {
-  const auto answered = [](int workers) {
-    return Simulate(WithWidths(140, workers), IdlePolicy()).models[0].answered;
-  };
+  const auto answered = [](int workers) { return Simulate(WithWidths(140, workers), IdlePolicy()).models[0].answered; };
   EXPECT_NEAR(static_cast<double>(answered(1)), 20'000, 100);
   EXPECT_NEAR(static_cast<double>(answered(0)), 23'500, 200);
 }

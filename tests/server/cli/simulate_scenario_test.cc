@@ -108,7 +108,8 @@ TEST(SimulateScenario, WhatIsWrongIsNamedWithItsValue) {
   EXPECT_THAT(ErrorOf("{"), HasSubstr("not JSON"));
   EXPECT_THAT(ErrorOf("[]"), HasSubstr("must be an object"));
   EXPECT_THAT(ErrorOf(Cpu("", R"(, "rait": 3)", "")), HasSubstr("/models/0/rait is not known: its value is 3"));
-  EXPECT_THAT(ErrorOf(Cpu(R"(, "workers": -1)", "", "")), HasSubstr("/device/workers is -1; it must be a whole number"));
+  EXPECT_THAT(ErrorOf(Cpu(R"(, "workers": -1)", "", "")),
+              HasSubstr("/device/workers is -1; it must be a whole number"));
   EXPECT_THAT(ErrorOf(Cpu("", R"(, "cores": 3)", "")), HasSubstr("/models/0/cores is 3"));
   EXPECT_THAT(ErrorOf(Cpu("", R"(, "cores": 0)", "")), HasSubstr("/models/0/cores is 0"));
   EXPECT_THAT(ErrorOf(Cpu("", R"(, "arrivals": "never")", "")), HasSubstr(R"(/models/0/arrivals is "never")"));
