@@ -214,7 +214,10 @@ class Metrics(HostileTest):
         self.assertEqual(slo(grown), {"missed": grown[expired], "missed_by_cause": grown[expired]})
 
     def test_shows_what_waits(self):
-        connections = [Connection(self.server.http_port).send(slow_body(20_000_000)) for _ in range(4)]
+        # The first has all threads, so the others wait.
+        connections = [Connection(self.server.http_port).send(slow_body(20_000_000))]
+        self.server.wait_busy()
+        connections += [Connection(self.server.http_port).send(slow_body(20_000_000)) for _ in range(3)]
         pending = ("nv_inference_pending_request_count", ("model", "slow"), ("version", "1"))
         until(lambda: self.scrape()[0][("tandem_queue_depth", )] == 3, "three wait")
         self.assertEqual(self.scrape()[0][pending], 3)
