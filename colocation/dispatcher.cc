@@ -95,7 +95,7 @@ void Dispatcher::Bury(const Servable& servable, const QueueKey& key) {
     if (!entry) return;
     graveyard_.push_back(std::move(*entry));
     // It may have been what others waited behind.
-    if (queue_.size() > 0) WakeWorker();
+    WakeWorker();
   }
   dead_or_stop_.NotifyOne();
 }
@@ -275,7 +275,8 @@ void Dispatcher::LookForWork(std::uint64_t seen, PollBudget& budget) const {
 }
 
 void Dispatcher::WakeWorker() {
-  if (slots_.full() || (looking_ && queue_.size() <= 1)) return;
+  // One that looks without sleeping sees a single request by itself.
+  if (slots_.full() || queue_.size() <= (looking_ ? 1U : 0U)) return;
   work_or_stop_.NotifyOne();
 }
 
@@ -300,7 +301,7 @@ bool Dispatcher::TakeStep(std::size_t worker, Step& step) {
   }
   step.free_since = slots_.free_since();
   slots_.Begin(worker, step.width, step.begins, step.ends);
-  if (queue_.size() > 0) WakeWorker();
+  WakeWorker();
   WatchWhileRunning(queue_.EarliestDeadline());
   return true;
 }
@@ -338,7 +339,7 @@ void Dispatcher::AnswerTheDead() {
         const MonotonicTime now = clock_.Now();
         if (watch_at_ < now) {
           try {
-            if (BuryExpired(now) && queue_.size() > 0) WakeWorker();
+            if (BuryExpired(now)) WakeWorker();
           } catch (const std::bad_alloc&) {
             // Those that are left are there the next time, too.
           }

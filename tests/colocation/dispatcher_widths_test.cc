@@ -125,6 +125,15 @@ class DispatcherWidthsTest : public ::testing::Test {
     return future;
   }
 
+  // A run on all threads, and two requests that wait for it.
+  std::vector<std::future<bool>> OneRunsAndTwoWait() {
+    std::vector<std::future<bool>> answers;
+    answers.push_back(Send(model_));
+    stage_.Under(1);
+    for (int i = 0; i < 2; ++i) answers.push_back(Send(model_, 1s));
+    return answers;
+  }
+
   using Runs = std::vector<std::pair<std::string, RunWidth>>;
 
   FakeClock clock_;
@@ -164,10 +173,7 @@ TEST_F(DispatcherWidthsTest, EachWidthTeachesItsOwnTimes) {
 
 TEST_F(DispatcherWidthsTest, AModelThatNeedsAllThreadsIsNotOvertaken) {
   const auto wide = stage_.WideOnly("w", clock_, 4ms);
-  std::vector<std::future<bool>> answers;
-  answers.push_back(Send(model_));
-  stage_.Under(1);
-  for (int i = 0; i < 2; ++i) answers.push_back(Send(model_, 1s));
+  std::vector<std::future<bool>> answers = OneRunsAndTwoWait();
   answers.push_back(Send(wide, 2s));
   answers.push_back(Send(model_, 3s));
   stage_.End(clock_);
@@ -181,10 +187,7 @@ TEST_F(DispatcherWidthsTest, AModelThatNeedsAllThreadsIsNotOvertaken) {
 
 TEST_F(DispatcherWidthsTest, WhatWaitedBehindOneThatNeedsAllThreadsGoesOnWhenThatIsGone) {
   const auto wide = stage_.WideOnly("w", clock_, 4ms);
-  std::vector<std::future<bool>> answers;
-  answers.push_back(Send(model_));
-  stage_.Under(1);
-  for (int i = 0; i < 2; ++i) answers.push_back(Send(model_, 1s));
+  std::vector<std::future<bool>> answers = OneRunsAndTwoWait();
   stage_.End(clock_);
   stage_.Under(2);
   WorkItem gone = Ask(wide);
