@@ -112,7 +112,7 @@ Result<SeriesMap> Interruption::Run(BenchContext& context, const std::set<std::s
   TANDEM_ASSIGN(const auto counting, Counting::Start());
   TANDEM_ASSIGN(const auto board, TrainerBoard::Create());
   Arbiter arbiter(clock, *policy, {}, {.cores = 2, .all_cores = 2, .serving_threads = 2});
-  BoardGate gate(*board, clock, [](int) {});
+  BoardGate gate(*board, clock, [](int, int) {});
   gate.Announce(std::vector<OpInfo>(1));
   const auto lease = arbiter.Admit({.pidfd = counting->pidfd(), .board = board.get()});
   lease->SetGated({0});

@@ -48,15 +48,16 @@ class LoadedServer {
     const double capacity = busy.achieved_rate;
     const double window = Seconds(context_.pace.window);
     TANDEM_ASSIGN(const Phases full, Offer({{.rate = capacity, .seconds = window}}, slo));
-    TANDEM_ASSIGN(const Phases over, Offer({{.rate = times * capacity, .seconds = window},
-                                            {.rate = kLoadAfterwards * capacity, .seconds = kAfterwards}},
-                                           slo));
+    const loadgen::RateStep calm{.rate = kLoadAfterwards * capacity, .seconds = kAfterwards};
+    TANDEM_ASSIGN(const Phases undisturbed, Offer({calm}, slo));
+    TANDEM_ASSIGN(const Phases over, Offer({{.rate = times * capacity, .seconds = window}, calm}, slo));
     const std::vector<LaterRequest>& later = over[1].requests;
     return Figures{{"capacity", capacity},
                    {"full", static_cast<double>(full[0].counts.ok) / window},
                    {"over", static_cast<double>(over[0].counts.ok) / window},
                    {"recovered", InTimeUntil(later, kSecondAfter)},
                    {"recovery", LastMissed(later)},
+                   {"undisturbed", LastMissed(undisturbed[0].requests)},
                    {"recovery_99", RecoveredAfter(later, kNearlyAll)},
                    {"refusal", Seconds(over[0].refusals.Percentile(50))}};
   }
@@ -126,7 +127,8 @@ class Overload final : public Measurement {
   [[nodiscard]] std::vector<std::string> series() const override {
     std::vector<std::string> all;
     for (const char* side : kAdmissions) {
-      for (const char* figure : {"capacity", "full", "over", "recovered", "recovery", "recovery_99", "refusal"}) {
+      for (const char* figure :
+           {"capacity", "full", "over", "recovered", "recovery", "undisturbed", "recovery_99", "refusal"}) {
         all.push_back(Format("{}.{}", side, figure));
       }
     }

@@ -45,8 +45,8 @@ std::uint64_t Nearer(std::uint64_t median, std::uint64_t value, std::uint64_t co
 
 }  // namespace
 
-BoardGate::BoardGate(TrainerBoard& board, const Clock& clock, UseThreads use_threads)
-    : page_(*board.page_), clock_(clock), use_threads_(std::move(use_threads)) {}
+BoardGate::BoardGate(TrainerBoard& board, const Clock& clock, UseThreads use_threads, const ServingSign* sign)
+    : page_(*board.page_), clock_(clock), use_threads_(std::move(use_threads)), sign_(sign) {}
 
 void BoardGate::Announce(std::span<const OpInfo> ops) {
   const std::size_t count = std::min(ops.size(), TrainerBoard::kOps);
@@ -76,6 +76,10 @@ void BoardGate::Begin(std::size_t op) {
   page_.current.store(board::Current{.begun = begun_, .place = place}.word());
   const std::uint32_t orders = page_.orders.load();
   if (orders != open_) Heed(orders, before, now);
+  if (sign_ != nullptr && sign_->shown() != taken_) {
+    taken_ = sign_->shown();
+    use_threads_(threads_, taken_);
+  }
 }
 
 void BoardGate::End() {
@@ -125,7 +129,7 @@ void BoardGate::Heed(std::uint32_t orders, std::optional<std::size_t> before, Mo
   }
   if (const int threads = board::ThreadsOf(orders); threads != threads_) {
     threads_ = threads;
-    use_threads_(threads);
+    use_threads_(threads_, taken_);
   }
   seen_ = orders;
   if (board::PermitOf(orders) == Permit::kRun) open_ = orders;

@@ -20,6 +20,8 @@ class DeviceSlots {
   // Runs have a width to choose.
   [[nodiscard]] bool widths() const { return widths_; }
   [[nodiscard]] int running() const { return running_; }
+  // Of these, those that have one thread each; 0 where runs have no widths.
+  [[nodiscard]] int narrow() const { return widths_ && !exclusive_ ? running_ : 0; }
   // No run may begin.
   [[nodiscard]] bool full() const { return running_ == workers() || exclusive_; }
 

@@ -229,6 +229,10 @@ WidthChoice Dispatcher::WidthFor(const Servable& servable, std::int64_t elements
   return choice;
 }
 
+void Dispatcher::ShowRuns() {
+  if (options_.sign != nullptr) options_.sign->Show(slots_.narrow());
+}
+
 std::chrono::nanoseconds Dispatcher::DeviceTime(RunWidth width, std::chrono::nanoseconds time) const {
   return width == RunWidth::kOne ? time / options_.workers : time;
 }
@@ -301,6 +305,7 @@ bool Dispatcher::TakeStep(std::size_t worker, Step& step) {
   }
   step.free_since = slots_.free_since();
   slots_.Begin(worker, step.width, step.begins, step.ends);
+  ShowRuns();
   WakeWorker();
   WatchWhileRunning(queue_.EarliestDeadline());
   return true;
@@ -318,6 +323,7 @@ void Dispatcher::Work(std::size_t worker) {
       MutexLock lock(mu_);
       const MonotonicTime now = clock_.Now();
       slots_.End(worker, now);
+      ShowRuns();
       CountEnd(step.flow, DeviceTime(step.width, now - step.begins));
       if (stopping_ || queue_.size() > 0 || looking_) continue;
       looking_ = true;

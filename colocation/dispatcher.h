@@ -17,6 +17,7 @@
 #include "colocation/request_queue.h"
 #include "colocation/run_groups.h"
 #include "colocation/run_width.h"
+#include "colocation/serving_sign.h"
 #include "colocation/work_item.h"
 #include "profiler/flight_recorder.h"
 
@@ -32,6 +33,7 @@ struct DispatcherOptions {
   BatchRunner::OnRun on_run;                // May be empty.
   FlightRecorder* recorder = nullptr;       // Borrowed, as the next; both may be null.
   TrainingToll* toll = nullptr;
+  ServingSign* sign = nullptr;  // For trainers; borrowed, may be null.
 };
 
 // The queue of one device and the threads that empty it: orders, batches, runs, answers. Thread-safe. Every submitted
@@ -109,6 +111,8 @@ class Dispatcher {
   // How many threads a run over so many elements gets, that could begin now; sets `step.wait` if it has to wait.
   [[nodiscard]] WidthChoice WidthFor(const Servable& servable, std::int64_t elements, MonotonicTime deadline,
                                      MonotonicTime now, Step& step) REQUIRES(mu_);
+  // Tells trainers how many threads have a run of their own.
+  void ShowRuns() REQUIRES(mu_);
   // What a run of that time is of the device's.
   [[nodiscard]] std::chrono::nanoseconds DeviceTime(RunWidth width, std::chrono::nanoseconds time) const;
   // Counts a run against the shares of what waits.

@@ -6,15 +6,12 @@
 #include <cmath>
 #include <new>
 #include <string>
+#include <utility>
 
-#include <fcntl.h>
 #include <linux/futex.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "api/base/errno_text.h"
 #include "colocation/board_page.h"
 
 namespace tandem {
@@ -65,41 +62,20 @@ AcknowledgementTimes& AcknowledgementTimes::operator+=(const AcknowledgementTime
 
 Result<std::unique_ptr<TrainerBoard>> TrainerBoard::Create() {
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
-  const int fd = ::memfd_create("tandem-board", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (fd < 0) return Fail(ErrorCode::kInternal, "no shared page for a trainer can be made: {}", ErrnoText());
-  // A trainer must not be able to take the page away under the server, which would end with SIGBUS.
-  if (::ftruncate(fd, sizeof(Page)) != 0 || ::fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
-    const std::string reason = ErrnoText();
-    ::close(fd);
-    return Fail(ErrorCode::kInternal, "no shared page for a trainer can be made: {}", reason);
-  }
-  void* const memory = ::mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  if (memory == MAP_FAILED) {
-    const std::string reason = ErrnoText();
-    ::close(fd);
-    return Fail(ErrorCode::kInternal, "the shared page of a trainer cannot be mapped: {}", reason);
-  }
-  Page* const page = new (memory) Page{};
+  TANDEM_ASSIGN(auto pages, SharedPages::Create("tandem-board", sizeof(Page), SharedPages::Others::kWrite));
+  Page* const page = new (pages->data()) Page{};
   page->version.store(board::kVersion, std::memory_order_release);
-  return std::unique_ptr<TrainerBoard>(new TrainerBoard(fd, page));
+  return std::unique_ptr<TrainerBoard>(new TrainerBoard(std::move(pages), page));
 }
 
 Result<std::unique_ptr<TrainerBoard>> TrainerBoard::Attach(int fd) {
-  struct stat status{};
-  if (::fstat(fd, &status) != 0 || status.st_size != sizeof(Page)) return Invalid("descriptor {} is no board", fd);
-  void* const memory = ::mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  if (memory == MAP_FAILED) return Invalid("the board cannot be mapped: {}", ErrnoText());
-  std::unique_ptr<TrainerBoard> board(new TrainerBoard(fd, static_cast<Page*>(memory)));
-  const std::uint32_t version = board->page_->version.load(std::memory_order_acquire);
+  TANDEM_ASSIGN(auto pages, SharedPages::Attach(fd, sizeof(Page), SharedPages::Others::kWrite));
+  auto* const page = static_cast<Page*>(pages->data());
+  const std::uint32_t version = page->version.load(std::memory_order_acquire);
   if (version != board::kVersion) {
     return Invalid("the board has version {}; this trainer knows {}", version, board::kVersion);
   }
-  return board;
-}
-
-TrainerBoard::~TrainerBoard() {
-  ::munmap(page_, sizeof(Page));
-  ::close(fd_);
+  return std::unique_ptr<TrainerBoard>(new TrainerBoard(std::move(pages), page));
 }
 
 void TrainerBoard::Order(Permit permit, int threads) {

@@ -16,6 +16,8 @@
 #include "api/base/clock.h"
 #include "api/base/op_gate.h"
 #include "api/base/result.h"
+#include "colocation/serving_sign.h"
+#include "colocation/shared_pages.h"
 #include "profiler/op_profile.h"
 
 namespace tandem {
@@ -101,11 +103,10 @@ class TrainerBoard {
   [[nodiscard]] static Result<std::unique_ptr<TrainerBoard>> Create();
   // Those behind an inherited descriptor, which is taken over. kInvalidArgument when it is none, or of another version.
   [[nodiscard]] static Result<std::unique_ptr<TrainerBoard>> Attach(int fd);
-  ~TrainerBoard();
   TrainerBoard(const TrainerBoard&) = delete;
   TrainerBoard& operator=(const TrainerBoard&) = delete;
 
-  [[nodiscard]] int fd() const { return fd_; }
+  [[nodiscard]] int fd() const { return pages_->fd(); }
 
   // What lies there; board_page.h.
   struct Page;
@@ -130,13 +131,13 @@ class TrainerBoard {
 
  private:
   friend class BoardGate;
-  TrainerBoard(int fd, Page* page) : fd_(fd), page_(page) {}
+  TrainerBoard(std::unique_ptr<SharedPages> pages, Page* page) : pages_(std::move(pages)), page_(page) {}
   void Order(Permit permit, int threads);
   // Has whoever waits for orders look again.
   void Wake();
 
-  const int fd_;
-  Page* const page_;
+  const std::unique_ptr<SharedPages> pages_;
+  Page* const page_;  // There.
   // Orders, where no trainer can change them.
   std::uint32_t given_ = 0;
   std::set<std::size_t> gated_;
@@ -145,11 +146,12 @@ class TrainerBoard {
 // The trainer's side of a board, as the training runtime asks it. Training thread only.
 class BoardGate final : public OpGate {
  public:
-  // Told of every change in how many threads operators are to use; 0: as many as at first.
-  using UseThreads = std::function<void(int)>;
+  // Told of every change in how many threads operators are to use, by order (0: as many as at first) and as the sign
+  // shows what runs of the server have taken.
+  using UseThreads = std::function<void(int ordered, int taken)>;
 
-  // Borrows the board and the clock.
-  BoardGate(TrainerBoard& board, const Clock& clock, UseThreads use_threads);
+  // Borrows the board, the clock and the sign; null: there is none to see.
+  BoardGate(TrainerBoard& board, const Clock& clock, UseThreads use_threads, const ServingSign* sign = nullptr);
 
   void Announce(std::span<const OpInfo> ops) override;
   void Begin(std::size_t op) override;
@@ -168,9 +170,11 @@ class BoardGate final : public OpGate {
   TrainerBoard::Page& page_;
   const Clock& clock_;
   const UseThreads use_threads_;
+  const ServingSign* const sign_;
   std::uint32_t open_ = 0;  // Orders that are to go on, and have been obeyed.
   std::uint32_t seen_ = 0;  // The last that were looked at.
-  int threads_ = 0;
+  int threads_ = 0;         // That were ordered.
+  int taken_ = 0;           // By runs of the server, as the sign showed it last.
   std::uint64_t begun_ = 0;             // Operators, so far.
   std::optional<std::size_t> running_;  // The place of the operator that runs.
   MonotonicTime began_;

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
+
 #include "colocation/policy.h"
 
 namespace tandem {
@@ -17,6 +20,13 @@ struct CoreCounts {
 [[nodiscard]] inline int TrainerThreads(const ColocationPolicy& policy, CoreCounts cores, bool paced) {
   if (const auto serving = policy.ServingCores(cores.allowed)) return cores.allowed - *serving;
   return policy.heeds_quotas() && paced ? cores.allowed : cores.usable;
+}
+
+// How many of its threads a trainer's next operator uses on so many cores while runs of the server have taken some of
+// them, one each: its part of those that are left. Threads beyond that would have the others wait for them.
+[[nodiscard]] inline int ThreadsBesideRuns(int threads, int taken, int cores) {
+  const std::int64_t left = std::max(cores - taken, 0);
+  return static_cast<int>(std::max<std::int64_t>(1, threads * left / std::max(cores, 1)));
 }
 
 }  // namespace tandem

@@ -42,7 +42,7 @@ class TurnListener : public training::TrainerListener, public OpGate {
 class GatedListener final : public TurnListener {
  public:
   GatedListener(Turns& turns, TrainerBoard& board)
-      : TurnListener(turns), gate_(board, RealClock::Instance(), [](int) {}) {}
+      : TurnListener(turns), gate_(board, RealClock::Instance(), [](int, int) {}) {}
 
   void Announce(std::span<const OpInfo> ops) override { gate_.Announce(ops); }
   void Begin(std::size_t op) override {

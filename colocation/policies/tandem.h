@@ -35,6 +35,7 @@ class TandemPolicy final : public ColocationPolicy {
   [[nodiscard]] TrainerClass trainer_class() const override { return TrainerClass::kIdle; }
   [[nodiscard]] bool heeds_quotas() const override { return true; }
   [[nodiscard]] bool heeds_requests() const override { return true; }
+  [[nodiscard]] bool fits_around_runs() const override { return true; }
   [[nodiscard]] bool HearsOfRequests(const ColocationSnapshot& snapshot) const override;
   [[nodiscard]] GatedOps gated_ops() const override { return GatedOps::kHeavyAsMeasured; }
   [[nodiscard]] ColocationDecision Decide(const ColocationSnapshot& snapshot) const override;

@@ -68,6 +68,7 @@ Result<std::unique_ptr<ContainedTrainer>> ContainedTrainer::Start(TrainerRun run
                                                      .folder = run.folder,
                                                      .memory = group ? std::nullopt : memory,
                                                      .memory_group = group ? group->door() : -1,
+                                                     .sign = options.sign,
                                                      .rank = options.rank,
                                                      .thrifty = options.thrifty,
                                                      .cores = options.cores}));

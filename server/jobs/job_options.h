@@ -21,6 +21,7 @@ struct JobOptions {
   std::filesystem::path trainer;                    // The program.
   Arbiter* arbiter = nullptr;                       // Rules over trainers; borrowed. Null: nobody does.
   RunLog* runs = nullptr;                           // Of requests beside training; borrowed. Null: nobody tells.
+  int sign = -1;                                    // As a TrainerLaunch has it.
   TrainerClass rank = TrainerClass::kIdle;          // Of trainers, for the kernel.
   std::vector<int> cores;                           // That trainers may run on; empty: all.
   bool thrifty = false;                             // As a TrainerLaunch has it.

@@ -38,6 +38,7 @@ struct Child {
   int log = -1;
   int events = -1;
   int board = -1;
+  int sign = -1;
   int memory_group = -1;
   rlim_t memory = RLIM_INFINITY;
   TrainerClass rank = TrainerClass::kIdle;
@@ -96,13 +97,15 @@ void WriteFile(const char* path, const char* text) {
   const int log = ::fcntl(child.log, F_DUPFD, 16);
   const int events = ::fcntl(child.events, F_DUPFD, 16);
   const int board = ::fcntl(child.board, F_DUPFD, 16);
+  const int sign = child.sign < 0 ? -1 : ::fcntl(child.sign, F_DUPFD, 16);
   const int nothing = ::open("/dev/null", O_RDONLY);
   if (::dup2(nothing, STDIN_FILENO) < 0 || ::dup2(log, STDOUT_FILENO) < 0 || ::dup2(log, STDERR_FILENO) < 0 ||
       ::dup2(events, kTrainerEventsFd) < 0 || ::dup2(board, kTrainerBoardFd) < 0 ||
       ::chdir(child.folder.c_str()) != 0) {
     ::_exit(127);
   }
-  ::syscall(SYS_close_range, kTrainerBoardFd + 1, ~0U, 0);
+  const int shown = sign < 0 ? -1 : ::dup2(sign, kTrainerSignFd);
+  ::syscall(SYS_close_range, shown < 0 ? kTrainerSignFd : kTrainerSignFd + 1, ~0U, 0);
   ::execve(child.program.c_str(), child.arguments.data(), child.variables.data());
   ::_exit(127);
 }
@@ -140,6 +143,7 @@ Result<std::unique_ptr<TrainerProcess>> TrainerProcess::Start(const TrainerLaunc
               .log = log,
               .events = pipe[1],
               .board = board->fd(),
+              .sign = launch.sign,
               .memory_group = launch.memory_group,
               .memory = launch.memory ? static_cast<rlim_t>(*launch.memory) : RLIM_INFINITY,
               .rank = launch.rank,

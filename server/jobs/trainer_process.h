@@ -21,6 +21,7 @@ struct TrainerLaunch {
   std::filesystem::path folder;  // Of the job: the trainer's working directory, with its log.
   std::optional<std::uint64_t> memory;
   int memory_group = -1;  // The door of a MemoryGroup; borrowed.
+  int sign = -1;          // The descriptor of a ServingSign that it is shown; borrowed. -1: none.
   TrainerClass rank = TrainerClass::kIdle;
   bool thrifty = false;    // Threads that wait for one another sleep soon: what they burn would be missing elsewhere.
   std::vector<int> cores;  // That it may run on; empty: all that this process may.

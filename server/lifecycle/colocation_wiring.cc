@@ -61,6 +61,9 @@ Result<Colocation> SetUpColocation(const ServeOptions& options, const Clock& clo
     TANDEM_TRY(KeepTo(std::span(cores).first(static_cast<std::size_t>(*serving))));
     colocation.training_cores.assign(cores.begin() + *serving, cores.end());
   }
+  if (policy.fits_around_runs() && options.allow_training) {
+    TANDEM_ASSIGN(colocation.sign, ServingSign::Create());
+  }
   colocation.runs = std::make_unique<RunLog>();
   colocation.toll = std::make_unique<TrainingToll>(Workers(options));
   colocation.arbiter =

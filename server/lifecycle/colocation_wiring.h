@@ -7,6 +7,7 @@
 #include "api/base/clock.h"
 #include "colocation/arbiter.h"
 #include "colocation/policy.h"
+#include "colocation/serving_sign.h"
 #include "profiler/flight_recorder.h"
 #include "profiler/run_log.h"
 #include "profiler/training_toll.h"
@@ -22,6 +23,7 @@ struct Colocation {
   int fixed_threads = 1;               // Of one that must always have as many.
   bool paced = false;                  // Under a CPU limit that the policy heeds.
   std::unique_ptr<RunLog> runs;        // From the dispatcher to those who watch trainers.
+  std::unique_ptr<ServingSign> sign;   // From the dispatcher to trainers; null where the policy has no use for it.
   std::unique_ptr<TrainingToll> toll;  // From the arbiter and the dispatcher to those who answer requests.
   std::unique_ptr<Arbiter> arbiter;    // After the toll, which it borrows.
 };

@@ -173,7 +173,8 @@ Status Server::Parts::BuildCore() {
                                              }
                                            },
                                        .recorder = &*recorder,
-                                       .toll = colocation->toll.get()});
+                                       .toll = colocation->toll.get(),
+                                       .sign = colocation->sign.get()});
   inference.emplace(
       InferenceService::Parts{clock, *dispatcher, *regions, *metrics, colocation->arbiter.get(), &*recorder,
                               colocation->toll.get()},

@@ -36,6 +36,7 @@ jobs::JobOptions Settings(const ServeOptions& o, const Colocation& colocation) {
   settings.trainer = TrainerProgram(o);
   settings.arbiter = colocation.arbiter.get();
   settings.runs = colocation.runs.get();
+  if (colocation.sign != nullptr) settings.sign = colocation.sign->fd();
   settings.rank = colocation.policy->trainer_class();
   settings.cores = colocation.training_cores;
   settings.threads = colocation.training_threads;

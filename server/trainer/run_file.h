@@ -30,5 +30,6 @@ struct TrainerRun {
 inline constexpr const char* kTrainerProgram = "tandem-trainer";
 inline constexpr int kTrainerEventsFd = 3;
 inline constexpr int kTrainerBoardFd = 4;
+inline constexpr int kTrainerSignFd = 5;  // Closed where trainers are shown nothing.
 
 }  // namespace tandem

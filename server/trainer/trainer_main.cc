@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <memory>
 #include <new>
 #include <string>
 #include <system_error>
@@ -19,7 +20,10 @@
 #include <unistd.h>
 
 #include "api/base/format.h"
+#include "colocation/serving_sign.h"
 #include "colocation/trainer_board.h"
+#include "colocation/trainer_threads.h"
+#include "profiler/machine.h"
 #include "runtimes/training/data/mapped_file.h"
 #include "runtimes/training/ops/torch_error.h"
 #include "runtimes/training/trainer/trainer.h"
@@ -53,16 +57,34 @@ Status LockFolder(const std::filesystem::path& folder) {
   return {};
 }
 
-Result<EndEvent> Train(const TrainerRun& run, TrainerBoard& board, training::TrainerListener& listener) {
+// What the server gave the trainer to obey, and to see if it likes.
+struct Orders {
+  std::unique_ptr<TrainerBoard> board;
+  std::unique_ptr<ServingSign> sign;  // Null: none.
+};
+
+Result<Orders> TakeOrders() {
+  Orders orders;
+  TANDEM_ASSIGN(orders.board, TrainerBoard::Attach(kTrainerBoardFd));
+  if (::fcntl(kTrainerSignFd, F_GETFD) >= 0) {
+    TANDEM_ASSIGN(orders.sign, ServingSign::Attach(kTrainerSignFd));
+  }
+  return orders;
+}
+
+Result<EndEvent> Train(const TrainerRun& run, const Orders& orders, training::TrainerListener& listener) {
   TANDEM_TRY(LockFolder(run.folder));
   training::KeepFreedMemory();
   at::set_num_threads(run.threads);
   if (run.job.deterministic) at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
   // Which thread count an operator is computed with may show in its result.
   const bool fixed = run.job.deterministic;
-  BoardGate gate(board, RealClock::Instance(), [&run, fixed](int threads) {
-    if (!fixed) omp_set_num_threads(threads > 0 ? std::min(threads, run.threads) : run.threads);
-  });
+  const int cores = AllowedCores();
+  const auto use_threads = [&run, fixed, cores](int ordered, int taken) {
+    if (fixed) return;
+    omp_set_num_threads(ThreadsBesideRuns(ordered > 0 ? std::min(ordered, run.threads) : run.threads, taken, cores));
+  };
+  BoardGate gate(*orders.board, RealClock::Instance(), use_threads, orders.sign.get());
   const training::TrainerPaths paths{
       .model = run.model, .folder = run.folder, .data_root = run.data_root, .job = run.number};
   TANDEM_ASSIGN(const auto trainer, training::Trainer::Prepare(run.job, paths, gate, listener, RealClock::Instance()));
@@ -84,10 +106,10 @@ Result<EndEvent> Train(const TrainerRun& run, TrainerBoard& board, training::Tra
 }
 
 // Memory may run out anywhere, also where nobody expects it.
-Result<EndEvent> TrainWithinMemory(const TrainerRun& run, TrainerBoard& board, training::TrainerListener& listener) {
+Result<EndEvent> TrainWithinMemory(const TrainerRun& run, const Orders& orders, training::TrainerListener& listener) {
   Result<EndEvent> end = Fail(ErrorCode::kInternal, "");
   try {
-    end = Train(run, board, listener);
+    end = Train(run, orders, listener);
   } catch (const std::bad_alloc&) {
     end = std::unexpected(training::OutOfMemory("the trainer needs more than it may have"));
   } catch (const std::system_error& error) {
@@ -142,16 +164,16 @@ int Main(const char* run_file) {
   std::signal(SIGINT, SIG_IGN);  // A terminal sends it to the server, too, which decides.
   training::GuardMappedFiles();
   EventPipe pipe(kTrainerEventsFd, RealClock::Instance());
-  auto board = TrainerBoard::Attach(kTrainerBoardFd);
+  const auto orders = TakeOrders();
   auto run = ReadRunFile(run_file);
   TrainerLog log(STDERR_FILENO, RealClock::Instance(), pipe);
   if (run) {
     PrepareLastWords(run->job);
     log.OnRun(*run);
   }
-  Result<EndEvent> end = !board ? std::unexpected(board.error())
-                         : !run ? std::unexpected(run.error())
-                                : TrainWithinMemory(*run, **board, log);
+  Result<EndEvent> end = !orders ? std::unexpected(orders.error())
+                         : !run  ? std::unexpected(run.error())
+                                 : TrainWithinMemory(*run, *orders, log);
   if (!end) {
     end = EndEvent{.outcome = TrainerOutcome::kFailed, .step = 0, .baseline = {}, .best = {}, .error = end.error()};
   }

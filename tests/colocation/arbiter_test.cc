@@ -235,7 +235,7 @@ class OpGateArbiterTest : public testing::Test {
   const std::unique_ptr<const ColocationPolicy> op_gate_ = MakeColocationPolicy("op_gate").value();
   Arbiter arbiter_{RealClock::Instance(), *op_gate_, {}, {}};
   const std::unique_ptr<TrainerBoard> board_ = TrainerBoard::Create().value();
-  BoardGate gate_{*board_, RealClock::Instance(), [](int) {}};
+  BoardGate gate_{*board_, RealClock::Instance(), [](int, int) {}};
 };
 
 TEST_F(OpGateArbiterTest, HoldsHeavyOperatorsAtTheirGateAndNoOthers) {
@@ -330,7 +330,7 @@ class InterruptingArbiterTest : public testing::Test {
   Arbiter arbiter_{RealClock::Instance(), *tandem_, {}, {}};
   const StoppableChild child_;
   const std::unique_ptr<TrainerBoard> board_ = TrainerBoard::Create().value();
-  BoardGate gate_{*board_, RealClock::Instance(), [](int) {}};
+  BoardGate gate_{*board_, RealClock::Instance(), [](int, int) {}};
   const std::unique_ptr<TrainerLease> lease_ = arbiter_.Admit({.pidfd = child_.pidfd(), .board = board_.get()});
 };
 

@@ -12,6 +12,7 @@
 #include <rapidcheck.h>
 
 #include "colocation/dispatcher.h"
+#include "tests/fakes/eventually.h"
 #include "tests/fakes/fake_session.h"
 
 namespace tandem {
@@ -140,7 +141,8 @@ class DispatcherWidthsTest : public ::testing::Test {
   const DeadlineAdmission admission_;
   Stage stage_;
   const std::shared_ptr<Servable> model_ = stage_.Model("m", clock_, 4ms, 7ms);
-  Dispatcher dispatcher_{clock_, admission_, {.workers = 2, .widths = true}};
+  const std::unique_ptr<ServingSign> sign_ = ServingSign::Create().value();
+  Dispatcher dispatcher_{clock_, admission_, {.workers = 2, .widths = true, .sign = sign_.get()}};
 };
 
 TEST_F(DispatcherWidthsTest, OneRequestHasAllThreadsAndThoseThatWaitedHaveOneEach) {
@@ -154,6 +156,17 @@ TEST_F(DispatcherWidthsTest, OneRequestHasAllThreadsAndThoseThatWaitedHaveOneEac
   for (auto& answer : answers) EXPECT_TRUE(answer.get());
   EXPECT_EQ(model_->runs(RunWidth::kAll), 1U);
   EXPECT_EQ(model_->runs(RunWidth::kOne), 2U);
+}
+
+TEST_F(DispatcherWidthsTest, TrainersAreShownHowManyThreadsHaveRunsOfTheirOwn) {
+  std::vector<std::future<bool>> answers = OneRunsAndTwoWait();
+  EXPECT_EQ(sign_->shown(), 0) << "all threads compute one run";
+  stage_.End(clock_);
+  stage_.Under(2);
+  EXPECT_EQ(sign_->shown(), 2);
+  stage_.Open();
+  for (auto& answer : answers) EXPECT_TRUE(answer.get());
+  EXPECT_TRUE(Eventually([&] { return sign_->shown() == 0; }));
 }
 
 TEST_F(DispatcherWidthsTest, EachWidthTeachesItsOwnTimes) {

@@ -37,7 +37,7 @@ class TrainerBoardTest : public testing::Test {
     if (child_ != 0) return;
     const auto board = TrainerBoard::Attach(::dup(board_->fd()));
     if (!board) ::_exit(1);
-    BoardGate gate(**board, RealClock::Instance(), [](int) {});
+    BoardGate gate(**board, RealClock::Instance(), [](int, int) {});
     const std::array<OpInfo, 2> ops = {{{.kind = "Relu", .name = "light"}, {.kind = "Conv", .name = "heavy"}}};
     gate.Announce(ops);
     for (std::size_t i = 0;; ++i) gate.Begin(i % ops.size());
@@ -117,8 +117,10 @@ class BoardGateTest : public testing::Test {
 
   const std::unique_ptr<TrainerBoard> board_ = TrainerBoard::Create().value();
   FakeClock clock_;
-  std::vector<int> threads_;
-  BoardGate gate_{*board_, clock_, [this](int threads) { threads_.push_back(threads); }};
+  const std::unique_ptr<ServingSign> sign_ = ServingSign::Create().value();
+  std::vector<std::pair<int, int>> threads_;  // By order, and taken by runs.
+  BoardGate gate_{*board_, clock_, [this](int ordered, int taken) { threads_.emplace_back(ordered, taken); },
+                  sign_.get()};
 };
 
 TEST_F(BoardGateTest, TellsWhatOperatorsTake) {
@@ -209,7 +211,21 @@ TEST_F(BoardGateTest, ChangesThreadsBetweenOperators) {
   Run(0, 1ms);
   board_->SetThreads(1'000'000);
   Run(0, 1ms);
-  EXPECT_EQ(threads_, (std::vector<int>{1, 0, TrainerBoard::kMostThreads}));
+  EXPECT_EQ(threads_, (std::vector<std::pair<int, int>>{{1, 0}, {0, 0}, {TrainerBoard::kMostThreads, 0}}));
+}
+
+TEST_F(BoardGateTest, SeesBetweenOperatorsWhatRunsHaveTaken) {
+  gate_.Announce(std::vector<OpInfo>(1));
+  Run(0, 1ms);
+  sign_->Show(1);
+  EXPECT_TRUE(threads_.empty());
+  Run(0, 1ms);
+  Run(0, 1ms);
+  board_->SetThreads(3);
+  Run(0, 1ms);
+  sign_->Show(0);
+  Run(0, 1ms);
+  EXPECT_EQ(threads_, (std::vector<std::pair<int, int>>{{0, 1}, {3, 1}, {3, 0}}));
 }
 
 // The pages as a trainer has them, which may write there whatever it likes.

@@ -24,5 +24,23 @@ TEST(TrainerThreads, OnCoresOfTheirOwnThereIsOneForEach) {
   EXPECT_EQ(ThreadsUnder("partition", {.allowed = 1, .usable = 1}), 1) << "nothing to divide";
 }
 
+TEST(ThreadsBesideRuns, AreTheCoresThatRunsLeave) {
+  EXPECT_EQ(ThreadsBesideRuns(2, 0, 2), 2);
+  EXPECT_EQ(ThreadsBesideRuns(2, 1, 2), 1);
+  EXPECT_EQ(ThreadsBesideRuns(8, 3, 8), 5);
+}
+
+TEST(ThreadsBesideRuns, TrainersThatShareTheCoresShareWhatIsLeft) {
+  EXPECT_EQ(ThreadsBesideRuns(4, 4, 8), 2);
+  EXPECT_EQ(ThreadsBesideRuns(4, 0, 8), 4);
+}
+
+TEST(ThreadsBesideRuns, NobodyIsLeftWithNone) {
+  EXPECT_EQ(ThreadsBesideRuns(1, 1, 2), 1);
+  EXPECT_EQ(ThreadsBesideRuns(2, 2, 2), 1);
+  EXPECT_EQ(ThreadsBesideRuns(2, 0xffff, 2), 1) << "more than there are cores";
+  EXPECT_EQ(ThreadsBesideRuns(1, 0, 0), 1);
+}
+
 }  // namespace
 }  // namespace tandem

@@ -41,7 +41,7 @@ class OpWatchTest : public testing::Test {
 
   const std::unique_ptr<TrainerBoard> board_ = TrainerBoard::Create().value();
   FakeClock clock_;
-  BoardGate gate_{*board_, clock_, [](int) {}};
+  BoardGate gate_{*board_, clock_, [](int, int) {}};
 };
 
 TEST_F(OpWatchTest, GatesWhatIsHeavyAsThePolicyWants) {

@@ -23,6 +23,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "colocation/serving_sign.h"
 #include "profiler/machine.h"
 #include "tests/fakes/eventually.h"
 
@@ -40,12 +41,15 @@ class TrainerProcessTest : public testing::Test {
   }
   ~TrainerProcessTest() override { fs::remove_all(folder_); }
 
-  Result<std::unique_ptr<TrainerProcess>> Start(const std::string& script, std::vector<int> cores = {}) {
+  Result<std::unique_ptr<TrainerProcess>> Start(const std::string& script, std::vector<int> cores = {}, int sign = -1) {
     const fs::path program = folder_ / "trainer";
     std::ofstream(program) << "#!/bin/bash\n" << script << "\n";
     fs::permissions(program, fs::perms::owner_all);
-    return TrainerProcess::Start(
-        {.program = program, .run_file = folder_ / "run.json", .folder = folder_, .cores = std::move(cores)});
+    return TrainerProcess::Start({.program = program,
+                                  .run_file = folder_ / "run.json",
+                                  .folder = folder_,
+                                  .sign = sign,
+                                  .cores = std::move(cores)});
   }
   // Waits for its end; all that it told.
   static std::pair<TrainerExit, std::vector<TrainerEvent>> Finish(TrainerProcess& process) {
@@ -102,6 +106,19 @@ TEST_F(TrainerProcessTest, LivesInACleanRoom) {
   EXPECT_EQ(log.find("HOME"), std::string::npos) << log;
   EXPECT_NE(log.find(folder_.string()), std::string::npos) << log;
   EXPECT_NE(log.find("1000"), std::string::npos) << log;
+}
+
+TEST_F(TrainerProcessTest, HasTheSignWhereItIsShownOne) {
+  const char* const tells = "[ -e /proc/self/fd/5 ] && echo shown || echo alone; [ -e /proc/self/fd/6 ] && echo more";
+  auto alone = Start(tells);
+  ASSERT_TRUE(alone);
+  Finish(**alone);
+  EXPECT_EQ(Log(), "alone\n");
+  const auto sign = ServingSign::Create().value();
+  auto beside = Start(tells, {}, sign->fd());
+  ASSERT_TRUE(beside);
+  Finish(**beside);
+  EXPECT_EQ(Log(), "alone\nshown\n");
 }
 
 TEST_F(TrainerProcessTest, IsAskedToEndAndKilledWithItsChildren) {
