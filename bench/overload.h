@@ -18,8 +18,8 @@ namespace tandem::bench {
 //   recovered   share within the SLO of the requests that are due in the second after it, at half of the capacity
 //   recovery    seconds from its end until the last request was due that was late, refused or failed, of two seconds at
 //               half of the capacity; 0 when none was
-//   undisturbed as recovery, of two such seconds with no overload before them: what chance alone comes to
 //   recovery_99 the same until all but a hundredth of those that follow are answered in time
+//   undisturbed as recovery, of two such seconds with no overload before them: what chance alone comes to
 //   refusal     seconds until a refused request hears so, the median at the overload; 0 when none was
 [[nodiscard]] Result<std::unique_ptr<Measurement>> ParseOverload(JsonFields& fields,
                                                                  const std::vector<PeerSpec>& peers);

@@ -39,6 +39,8 @@ class Serving {
   // Requests that were let in and are not answered yet.
   [[nodiscard]] std::int64_t pending() const { return pending_; }
 
+  // Threads that have a run of their own.
+  [[nodiscard]] int narrow() const { return slots_.narrow(); }
   [[nodiscard]] std::uint64_t answered() const { return answered_; }
 
   [[nodiscard]] std::vector<ModelResult> Finish(Time end);

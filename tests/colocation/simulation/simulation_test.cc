@@ -91,6 +91,22 @@ TEST(Simulation, TrainingInLockstepCannotUsePartsOfTheMachine) {
   EXPECT_NEAR(Under("idle", scenario).trainers[0].iterations_per_second, 100 * (1 - 0.75 * busy), 2);
 }
 
+// One that sees that a core is taken does not have its threads wait for it.
+TEST(Simulation, TrainingFitsAroundRunsOnOneThread) {
+  Scenario scenario = TwoCores();
+  scenario.machine.workers = 0;
+  scenario.models[0].rate = 70;
+  scenario.trainers[0].steps = {{.time = 2ms, .width = 2}};
+  const auto simple = Under("idle", scenario);
+  const auto fitting = Under("tandem", scenario);
+  ExpectSame(fitting.models[0].p99, simple.models[0].p99);
+  EXPECT_GT(fitting.trainers[0].iterations_per_second, 1.1 * simple.trainers[0].iterations_per_second);
+  scenario.machine.workers = 1;
+  EXPECT_NEAR(Under("tandem", scenario).trainers[0].iterations_per_second,
+              Under("idle", scenario).trainers[0].iterations_per_second, 1)
+      << "where every run has all threads";
+}
+
 TEST(Simulation, EqualsSlowRequestsDown) {
   const Scenario scenario = TwoCores();
   EXPECT_GT(P99(Under("none", scenario)), 1.5 * P99(Alone(scenario)));
