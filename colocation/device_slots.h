@@ -20,8 +20,9 @@ class DeviceSlots {
   // Runs have a width to choose.
   [[nodiscard]] bool widths() const { return widths_; }
   [[nodiscard]] int running() const { return running_; }
-  // Of these, those that have one thread each; 0 where runs have no widths.
-  [[nodiscard]] int narrow() const { return widths_ && !exclusive_ ? running_ : 0; }
+  // Threads of the device that runs have; more than it has, when one has all or all share them.
+  static constexpr int kAllThreads = 0xffff;
+  [[nodiscard]] int taken() const { return running_ > 0 && (exclusive_ || !widths_) ? kAllThreads : running_; }
   // No run may begin.
   [[nodiscard]] bool full() const { return running_ == workers() || exclusive_; }
 

@@ -230,7 +230,7 @@ WidthChoice Dispatcher::WidthFor(const Servable& servable, std::int64_t elements
 }
 
 void Dispatcher::ShowRuns() {
-  if (options_.sign != nullptr) options_.sign->Show(slots_.narrow());
+  if (options_.sign != nullptr) options_.sign->Show(slots_.taken());
 }
 
 std::chrono::nanoseconds Dispatcher::DeviceTime(RunWidth width, std::chrono::nanoseconds time) const {

@@ -111,7 +111,7 @@ class Dispatcher {
   // How many threads a run over so many elements gets, that could begin now; sets `step.wait` if it has to wait.
   [[nodiscard]] WidthChoice WidthFor(const Servable& servable, std::int64_t elements, MonotonicTime deadline,
                                      MonotonicTime now, Step& step) REQUIRES(mu_);
-  // Tells trainers how many threads have a run of their own.
+  // Tells trainers how many threads runs have.
   void ShowRuns() REQUIRES(mu_);
   // What a run of that time is of the device's.
   [[nodiscard]] std::chrono::nanoseconds DeviceTime(RunWidth width, std::chrono::nanoseconds time) const;

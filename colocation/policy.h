@@ -78,7 +78,7 @@ class ColocationPolicy {
   [[nodiscard]] virtual bool heeds_requests() const { return false; }
   // Whether to ask again when the first request comes and when the last one goes, as things are.
   [[nodiscard]] virtual bool HearsOfRequests(const ColocationSnapshot& /*snapshot*/) const { return heeds_requests(); }
-  // Whether trainers use fewer threads while runs on one thread are under way (colocation/serving_sign.h).
+  // Whether trainers use fewer threads while runs have cores (colocation/serving_sign.h).
   [[nodiscard]] virtual bool fits_around_runs() const { return false; }
   [[nodiscard]] virtual GatedOps gated_ops() const { return GatedOps::kNone; }
   // How many of these cores are for requests alone, trainers having the others; nullopt: all are for both.

@@ -9,10 +9,10 @@
 
 namespace tandem {
 
-// What a server shows all of its trainers at once of what it computes: how many threads have a run of their own just
-// now. A trainer whose operators are as wide as the machine waits at the end of each for a thread that has no core;
-// one that sees the sign uses fewer until the run is over. A hint, and never an order: it costs the request path one
-// store, wakes nobody, and trainers cannot write it. Thread-safe.
+// What a server shows all of its trainers at once: how many of the machine's threads its runs have just now. An
+// operator of training that is as wide as the machine waits at its end for a thread that has no core; a trainer that
+// sees the sign uses fewer until the runs are over. A hint, and never an order: it costs the request path one store,
+// wakes nobody, and trainers cannot write it. Thread-safe.
 class ServingSign {
  public:
   // The server's. kInternal when it cannot be made.
@@ -22,7 +22,7 @@ class ServingSign {
 
   [[nodiscard]] int fd() const { return pages_->fd(); }
 
-  // Server.
+  // Server; more than there are stands for all.
   void Show(int threads) { word().store(static_cast<std::uint32_t>(threads), std::memory_order_relaxed); }
   // Never negative.
   [[nodiscard]] int shown() const { return static_cast<int>(word().load(std::memory_order_relaxed) & 0xffffU); }

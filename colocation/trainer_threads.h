@@ -22,8 +22,22 @@ struct CoreCounts {
   return policy.heeds_quotas() && paced ? cores.allowed : cores.usable;
 }
 
+// How long a trainer's threads that wait for one another stay on their cores before they sleep.
+enum class SpinTime {
+  kLong,      // As OpenMP has it, milliseconds.
+  kBrief,     // Between two operators: a core that nobody computes on is there for a thread that has lost its own.
+  kShortest,  // What they burn would be missing elsewhere.
+};
+
+// `paced`: a CPU limit binds that the policy heeds.
+[[nodiscard]] inline SpinTime TrainerSpin(const ColocationPolicy& policy, bool paced) {
+  if (paced) return SpinTime::kShortest;
+  return policy.fits_around_runs() ? SpinTime::kBrief : SpinTime::kLong;
+}
+
 // How many of its threads a trainer's next operator uses on so many cores while runs of the server have taken some of
-// them, one each: its part of those that are left. Threads beyond that would have the others wait for them.
+// them: its part of those that are left, and one where none is, which goes wherever a core is free for a moment. Threads
+// beyond that would have the others wait for them.
 [[nodiscard]] inline int ThreadsBesideRuns(int threads, int taken, int cores) {
   const std::int64_t left = std::max(cores - taken, 0);
   return static_cast<int>(std::max<std::int64_t>(1, threads * left / std::max(cores, 1)));

@@ -26,7 +26,9 @@ class Run {
         fits_around_runs_(policy.fits_around_runs()),
         threads_(TrainerThreads(scenario.machine, policy)),
         serving_(scenario, ServingThreads(scenario.machine, policy)),
-        training_(scenario, threads_, StepsMatter(scenario.machine, policy)) {
+        training_(scenario, {.threads = threads_,
+                             .steps_matter = StepsMatter(scenario.machine, policy),
+                             .polls = TrainerSpin(policy, false) == SpinTime::kLong}) {
     const Machine& machine = scenario.machine;
     const bool limited = machine.limit && machine.limit->cores() < machine.width;
     if (limited) account_.emplace(*machine.limit);
@@ -78,8 +80,8 @@ class Run {
   // Of the operators of trainers that begin now; 0: all that a trainer has.
   [[nodiscard]] int OperatorThreads() const {
     const int ordered = arbitration_ ? arbitration_->decision().threads : 0;
-    if (!fits_around_runs_ || serving_.narrow() == 0) return ordered;
-    return ThreadsBesideRuns(ordered > 0 ? ordered : threads_, serving_.narrow(), scenario_.machine.width);
+    if (!fits_around_runs_ || serving_.taken() == 0) return ordered;
+    return ThreadsBesideRuns(ordered > 0 ? ordered : threads_, serving_.taken(), scenario_.machine.width);
   }
 
   [[nodiscard]] Time NextEvent() {

@@ -12,6 +12,7 @@
 #include "api/wire/trainer_event.h"
 #include "colocation/policy.h"
 #include "colocation/trainer_board.h"
+#include "colocation/trainer_threads.h"
 
 namespace tandem::jobs {
 
@@ -23,7 +24,7 @@ struct TrainerLaunch {
   int memory_group = -1;  // The door of a MemoryGroup; borrowed.
   int sign = -1;          // The descriptor of a ServingSign that it is shown; borrowed. -1: none.
   TrainerClass rank = TrainerClass::kIdle;
-  bool thrifty = false;    // Threads that wait for one another sleep soon: what they burn would be missing elsewhere.
+  SpinTime spin = SpinTime::kLong;
   std::vector<int> cores;  // That it may run on; empty: all that this process may.
 };
 

@@ -24,12 +24,13 @@ TEST(DeviceSlots, ARunOnAllThreadsIsUnderWayAlone) {
   DeviceSlots slots(3, true);
   slots.Begin(1, RunWidth::kAll, kNow, kNow + 8ms);
   EXPECT_TRUE(slots.full());
-  EXPECT_EQ(slots.narrow(), 0);
+  EXPECT_EQ(slots.taken(), DeviceSlots::kAllThreads);
   EXPECT_THAT(RestsOf(slots, kNow + 2ms), ElementsAre(6ms, 6ms, 6ms));
   slots.End(1, kNow + 9ms);
   EXPECT_FALSE(slots.full());
   EXPECT_EQ(slots.free_since(), kNow + 9ms);
   EXPECT_EQ(slots.running(), 0);
+  EXPECT_EQ(slots.taken(), 0);
   EXPECT_THAT(RestsOf(slots, kNow), ElementsAre(0ms, 0ms, 0ms));
 }
 
@@ -40,17 +41,17 @@ TEST(DeviceSlots, RunsOnOneThreadStandBesideEachOther) {
   EXPECT_THAT(RestsOf(slots, kNow + 9ms), ElementsAre(0ms, 0ms)) << "longer than expected";
   slots.Begin(1, RunWidth::kOne, kNow, kNow + 4ms);
   EXPECT_TRUE(slots.full());
-  EXPECT_EQ(slots.narrow(), 2);
+  EXPECT_EQ(slots.taken(), 2);
   EXPECT_THAT(RestsOf(slots, kNow), ElementsAre(8ms, 4ms));
   slots.End(0, kNow + 8ms);
-  EXPECT_EQ(slots.narrow(), 1);
+  EXPECT_EQ(slots.taken(), 1);
 }
 
 TEST(DeviceSlots, WithoutWidthsWorkersShareAllThreads) {
   DeviceSlots slots(2, false);
   slots.Begin(0, RunWidth::kAll, kNow, kNow + 8ms);
   EXPECT_FALSE(slots.full());
-  EXPECT_EQ(slots.narrow(), 0);
+  EXPECT_EQ(slots.taken(), DeviceSlots::kAllThreads);
   EXPECT_THAT(RestsOf(slots, kNow), ElementsAre(8ms, 0ms));
   slots.End(0, kNow + 8ms);
   EXPECT_EQ(slots.free_since(), MonotonicTime::min()) << "nobody waits for the others";
