@@ -159,7 +159,8 @@ Result<SeriesMap> Gate::Run(BenchContext& context, const std::set<std::string>& 
     TANDEM_TRY(context.CheckStop());
     for (const bool real : {true, false}) {
       TANDEM_ASSIGN(const auto board, TrainerBoard::Create());
-      BoardGate gate(*board, real ? clock : still, [](int, int) {});
+      TANDEM_ASSIGN(const auto sign, ServingSign::Create());
+      BoardGate gate(*board, real ? clock : still, [](int, int) {}, sign.get());
       gate.Announce(ops);
       const MonotonicTime began = clock.Now();
       std::uint64_t asked = 0;

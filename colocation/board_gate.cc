@@ -76,8 +76,8 @@ void BoardGate::Begin(std::size_t op) {
   page_.current.store(board::Current{.begun = begun_, .place = place}.word());
   const std::uint32_t orders = page_.orders.load();
   if (orders != open_) Heed(orders, before, now);
-  if (sign_ != nullptr && sign_->shown() != taken_) {
-    taken_ = sign_->shown();
+  if (const int taken = sign_ == nullptr ? 0 : sign_->shown(); taken != taken_) {
+    taken_ = taken;
     use_threads_(threads_, taken_);
   }
 }

@@ -22,19 +22,6 @@ struct CoreCounts {
   return policy.heeds_quotas() && paced ? cores.allowed : cores.usable;
 }
 
-// How long a trainer's threads that wait for one another stay on their cores before they sleep.
-enum class SpinTime {
-  kLong,      // As OpenMP has it, milliseconds.
-  kBrief,     // Between two operators: a core that nobody computes on is there for a thread that has lost its own.
-  kShortest,  // What they burn would be missing elsewhere.
-};
-
-// `paced`: a CPU limit binds that the policy heeds.
-[[nodiscard]] inline SpinTime TrainerSpin(const ColocationPolicy& policy, bool paced) {
-  if (paced) return SpinTime::kShortest;
-  return policy.fits_around_runs() ? SpinTime::kBrief : SpinTime::kLong;
-}
-
 // How many of its threads a trainer's next operator uses on so many cores while runs of the server have taken some of
 // them: its part of those that are left, and one where none is, which goes wherever a core is free for a moment. Threads
 // beyond that would have the others wait for them.

@@ -39,8 +39,6 @@ class Serving {
   // Requests that were let in and are not answered yet.
   [[nodiscard]] std::int64_t pending() const { return pending_; }
 
-  // Threads that runs have, as the server's slots count them.
-  [[nodiscard]] int taken() const { return slots_.taken(); }
   [[nodiscard]] std::uint64_t answered() const { return answered_; }
 
   [[nodiscard]] std::vector<ModelResult> Finish(Time end);

@@ -11,7 +11,6 @@
 #include "colocation/simulation/serving.h"
 #include "colocation/simulation/thread_rules.h"
 #include "colocation/simulation/training.h"
-#include "colocation/trainer_threads.h"
 
 namespace tandem::simulation {
 namespace {
@@ -23,12 +22,8 @@ class Run {
       : scenario_(scenario),
         end_((scenario.warmup + scenario.duration).count()),
         device_(MakeDevice(scenario.machine, policy)),
-        fits_around_runs_(policy.fits_around_runs()),
-        threads_(TrainerThreads(scenario.machine, policy)),
         serving_(scenario, ServingThreads(scenario.machine, policy)),
-        training_(scenario, {.threads = threads_,
-                             .steps_matter = StepsMatter(scenario.machine, policy),
-                             .polls = TrainerSpin(policy, false) == SpinTime::kLong}) {
+        training_(scenario, TrainerThreads(scenario.machine, policy), StepsMatter(scenario.machine, policy)) {
     const Machine& machine = scenario.machine;
     const bool limited = machine.limit && machine.limit->cores() < machine.width;
     if (limited) account_.emplace(*machine.limit);
@@ -71,17 +66,10 @@ class Run {
     if (!marked_ && now_ >= scenario_.warmup.count()) Mark();
     if (account_) account_->Refill(now_);
     serving_.StepsDone(now_, order_);
-    training_.StepsDone(OperatorThreads(), order_);
+    training_.StepsDone(arbitration_ ? arbitration_->decision().threads : 0, order_);
     serving_.Handle(now_, order_);
     Settle();
     ++events_;
-  }
-
-  // Of the operators of trainers that begin now; 0: all that a trainer has.
-  [[nodiscard]] int OperatorThreads() const {
-    const int ordered = arbitration_ ? arbitration_->decision().threads : 0;
-    if (!fits_around_runs_ || serving_.taken() == 0) return ordered;
-    return ThreadsBesideRuns(ordered > 0 ? ordered : threads_, serving_.taken(), scenario_.machine.width);
   }
 
   [[nodiscard]] Time NextEvent() {
@@ -136,8 +124,6 @@ class Run {
   const Scenario& scenario_;
   const Time end_;
   const std::unique_ptr<const Device> device_;
-  const bool fits_around_runs_;
-  const int threads_;  // Of a trainer at most.
 
   EventClock clock_;
   Time now_ = 0;

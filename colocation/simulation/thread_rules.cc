@@ -37,7 +37,7 @@ int TrainerThreads(const Machine& machine, const ColocationPolicy& policy) {
 
 bool StepsMatter(const Machine& machine, const ColocationPolicy& policy) {
   const bool paced = policy.heeds_quotas() && machine.limit && Binds(*machine.limit, machine.width);
-  return paced || policy.gated_ops() != GatedOps::kNone || policy.fits_around_runs();
+  return paced || policy.gated_ops() != GatedOps::kNone;
 }
 
 std::vector<Step> OnThreads(const Machine& machine, std::vector<Step> steps, int threads, double speedup) {

@@ -22,14 +22,13 @@ std::vector<Step> Joined(const std::vector<Step>& steps) {
 
 }  // namespace
 
-Training::Training(const Scenario& scenario, const Rules& rules)
+Training::Training(const Scenario& scenario, int threads, bool steps_matter)
     : scenario_(scenario), plans_(scenario.trainers.size()), streams_(scenario.trainers.size()) {
-  const bool join = scenario.machine.kind == DeviceKind::kCpu && !rules.steps_matter;
-  const int threads = std::max(rules.threads, 1);
+  const bool join = scenario.machine.kind == DeviceKind::kCpu && !steps_matter;
   for (std::size_t i = 0; i < plans_.size(); ++i) {
     Plan& plan = plans_[i];
     const Trainer& trainer = scenario.trainers[i];
-    for (int count = rules.steps_matter ? 1 : threads; count <= threads; ++count) {
+    for (int count = steps_matter ? 1 : std::max(threads, 1); count <= std::max(threads, 1); ++count) {
       plan.by_threads.push_back(OnThreads(scenario.machine, trainer.steps, count, trainer.speedup));
     }
     if (join) plan.by_threads.back() = Joined(plan.by_threads.back());
@@ -38,7 +37,7 @@ Training::Training(const Scenario& scenario, const Rules& rules)
       plan.whole += static_cast<double>(step.time.count());
     }
     streams_[i].Load(plan.by_threads.back(), 1, i);
-    streams_[i].lockstep = trainer.lockstep && rules.polls;
+    streams_[i].lockstep = trainer.lockstep;
   }
 }
 

@@ -16,13 +16,9 @@ namespace tandem::simulation {
 // The trainers of a simulation, which repeat their iterations for ever. Used by one thread.
 class Training {
  public:
-  struct Rules {
-    int threads = 1;            // Of a trainer at most.
-    bool steps_matter = false;  // Something may change between two steps; else they are joined on a CPU.
-    bool polls = true;          // Threads that wait for others of their operator keep their cores.
-  };
-  // The scenario is borrowed and outlives it.
-  Training(const Scenario& scenario, const Rules& rules);
+  // The scenario is borrowed and outlives it. `threads` is what a trainer has at most. On a CPU steps are joined unless
+  // something may change between them.
+  Training(const Scenario& scenario, int threads, bool steps_matter);
 
   [[nodiscard]] std::span<Stream> streams() { return streams_; }
   [[nodiscard]] bool empty() const { return streams_.empty(); }

@@ -70,7 +70,7 @@ Result<std::unique_ptr<ContainedTrainer>> ContainedTrainer::Start(TrainerRun run
                                                      .memory_group = group ? group->door() : -1,
                                                      .sign = options.sign,
                                                      .rank = options.rank,
-                                                     .spin = options.spin,
+                                                     .thrifty = options.thrifty,
                                                      .cores = options.cores}));
   TellOfFallbacks(*process, options);
   std::unique_ptr<TrainerLease> lease;

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "colocation/policy.h"
-#include "colocation/trainer_threads.h"
 
 namespace tandem {
 class Arbiter;
@@ -25,7 +24,7 @@ struct JobOptions {
   int sign = -1;                                    // As a TrainerLaunch has it.
   TrainerClass rank = TrainerClass::kIdle;          // Of trainers, for the kernel.
   std::vector<int> cores;                           // That trainers may run on; empty: all.
-  SpinTime spin = SpinTime::kLong;                  // As a TrainerLaunch has it.
+  bool thrifty = false;                             // As a TrainerLaunch has it.
   std::filesystem::path memory_groups;              // Where trainers get control groups; empty: nowhere.
   int threads = 1;                                  // Of a trainer at most, unless its job says otherwise.
   int fixed_threads = 1;                            // Of one whose job is deterministic.

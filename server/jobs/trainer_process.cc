@@ -47,11 +47,10 @@ struct Child {
 };
 
 // What libraries must have; nothing of ours or of the user's.
-std::vector<std::string> CleanEnvironment(SpinTime spin) {
+std::vector<std::string> CleanEnvironment(bool thrifty) {
   std::vector<std::string> variables = {"PATH=/usr/bin:/bin", "LANG=C.UTF-8"};
-  // Tens of nanoseconds each; GCC's OpenMP has 300,000 by default.
-  if (spin == SpinTime::kBrief) variables.emplace_back("GOMP_SPINCOUNT=10000");
-  if (spin == SpinTime::kShortest) variables.emplace_back("GOMP_SPINCOUNT=1000");
+  if (thrifty)
+    variables.emplace_back("GOMP_SPINCOUNT=1000");  // A few microseconds; GCC's OpenMP has up to milliseconds.
   // Sanitizers read theirs, and a program that was linked in a chroot finds its libraries by itself.
   for (const char* name : {"ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "TMPDIR"}) {
     if (const char* const value = std::getenv(name)) variables.push_back(Format("{}={}", name, value));
@@ -138,7 +137,7 @@ Result<std::unique_ptr<TrainerProcess>> TrainerProcess::Start(const TrainerLaunc
   Child child{.program = launch.program,
               .run_file = launch.run_file,
               .folder = launch.folder,
-              .environment = CleanEnvironment(launch.spin),
+              .environment = CleanEnvironment(launch.thrifty),
               .arguments = {},
               .variables = {},
               .log = log,

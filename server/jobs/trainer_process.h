@@ -12,7 +12,6 @@
 #include "api/wire/trainer_event.h"
 #include "colocation/policy.h"
 #include "colocation/trainer_board.h"
-#include "colocation/trainer_threads.h"
 
 namespace tandem::jobs {
 
@@ -24,7 +23,7 @@ struct TrainerLaunch {
   int memory_group = -1;  // The door of a MemoryGroup; borrowed.
   int sign = -1;          // The descriptor of a ServingSign that it is shown; borrowed. -1: none.
   TrainerClass rank = TrainerClass::kIdle;
-  SpinTime spin = SpinTime::kLong;
+  bool thrifty = false;    // Threads that wait for one another sleep soon: what they burn would be missing elsewhere.
   std::vector<int> cores;  // That it may run on; empty: all that this process may.
 };
 

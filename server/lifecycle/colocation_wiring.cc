@@ -62,7 +62,12 @@ Result<Colocation> SetUpColocation(const ServeOptions& options, const Clock& clo
     colocation.training_cores.assign(cores.begin() + *serving, cores.end());
   }
   if (policy.fits_around_runs() && options.allow_training) {
-    TANDEM_ASSIGN(colocation.sign, ServingSign::Create());
+    auto sign = ServingSign::Create();
+    if (sign) {
+      colocation.sign = *std::move(sign);
+    } else {
+      LogWarning("trainers are not shown what requests compute", {{"reason", sign.error().message}});
+    }
   }
   colocation.runs = std::make_unique<RunLog>();
   colocation.toll = std::make_unique<TrainingToll>(Workers(options));

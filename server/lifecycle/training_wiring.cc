@@ -7,7 +7,6 @@
 #include <iterator>
 #include <utility>
 
-#include "colocation/trainer_threads.h"
 #include "server/jobs/memory_group.h"
 #include "server/log/log.h"
 #include "server/trainer/run_file.h"
@@ -42,7 +41,7 @@ jobs::JobOptions Settings(const ServeOptions& o, const Colocation& colocation) {
   settings.cores = colocation.training_cores;
   settings.threads = colocation.training_threads;
   settings.fixed_threads = colocation.fixed_threads;
-  settings.spin = TrainerSpin(*colocation.policy, colocation.paced);
+  settings.thrifty = colocation.paced;
   settings.running = o.max_training_jobs;
   settings.attempts = o.training_attempts;
   settings.hang_limit = std::chrono::milliseconds(std::llround(o.training_hang_secs * 1000));

@@ -24,12 +24,6 @@ TEST(TrainerThreads, OnCoresOfTheirOwnThereIsOneForEach) {
   EXPECT_EQ(ThreadsUnder("partition", {.allowed = 1, .usable = 1}), 1) << "nothing to divide";
 }
 
-TEST(TrainerSpin, IsShorterTheMoreOthersNeedTheCores) {
-  EXPECT_EQ(TrainerSpin(**MakeColocationPolicy("idle"), false), SpinTime::kLong);
-  EXPECT_EQ(TrainerSpin(**MakeColocationPolicy("tandem"), false), SpinTime::kBrief);
-  EXPECT_EQ(TrainerSpin(**MakeColocationPolicy("tandem"), true), SpinTime::kShortest);
-}
-
 TEST(ThreadsBesideRuns, AreTheCoresThatRunsLeave) {
   EXPECT_EQ(ThreadsBesideRuns(2, 0, 2), 2);
   EXPECT_EQ(ThreadsBesideRuns(2, 1, 2), 1);

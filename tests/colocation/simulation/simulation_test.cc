@@ -91,20 +91,6 @@ TEST(Simulation, TrainingInLockstepCannotUsePartsOfTheMachine) {
   EXPECT_NEAR(Under("idle", scenario).trainers[0].iterations_per_second, 100 * (1 - 0.75 * busy), 2);
 }
 
-// One that sees that cores are taken does not have its threads wait for them.
-TEST(Simulation, TrainingFitsAroundRuns) {
-  Scenario scenario = TwoCores();
-  scenario.models[0].rate = 70;
-  scenario.trainers[0].steps = {{.time = 2ms, .width = 2}};
-  for (const int workers : {0, 1}) {
-    scenario.machine.workers = workers;
-    const auto simple = Under("idle", scenario);
-    const auto fitting = Under("tandem", scenario);
-    EXPECT_NEAR(P99(fitting) / P99(simple), 1, 0.01);
-    EXPECT_GT(fitting.trainers[0].iterations_per_second, 1.1 * simple.trainers[0].iterations_per_second) << workers;
-  }
-}
-
 TEST(Simulation, EqualsSlowRequestsDown) {
   const Scenario scenario = TwoCores();
   EXPECT_GT(P99(Under("none", scenario)), 1.5 * P99(Alone(scenario)));
