@@ -9,6 +9,20 @@
 
 namespace tandem {
 
+void AssertApart(std::span<const AddressRange> ranges, std::uint64_t size) {
+  std::uint64_t end = 0;
+  for (const AddressRange& range : ranges) {
+    if (range.begin < end || range.end < range.begin || range.end > size) {
+      std::fputs(
+          Format("tandem: memory of lanes overlaps: {} to {}, above {}, of {}\n", range.begin, range.end, end, size)
+              .c_str(),
+          stderr);
+      std::abort();
+    }
+    end = range.end;
+  }
+}
+
 bool LaneLayout::Keep(SessionId session, std::uint64_t bytes) {
   std::vector<AddressRange> found;
   std::uint64_t at = 0;
@@ -141,26 +155,11 @@ bool LaneLayout::MoveOne() {
 void LaneLayout::Settle() {
   while (MoveOne()) {
   }
-  AssertApart();
-}
-
-void LaneLayout::AssertApart() const {
   std::vector<AddressRange> all = Pieces();
   for (auto lane = lanes_.rbegin(); lane != lanes_.rend(); ++lane) {
     if (lane->range) all.push_back(*lane->range);
   }
-  std::uint64_t end = 0;
-  for (const AddressRange& range : all) {
-    if (range.begin >= end && range.end >= range.begin && range.end <= size_) {
-      end = range.end;
-      continue;
-    }
-    std::fputs(Format("tandem: memory of lanes overlaps: {} to {}, where {} is the end of another, of {}\n",
-                      range.begin, range.end, end, size_)
-                   .c_str(),
-               stderr);
-    std::abort();
-  }
+  AssertApart(all, size_);
 }
 
 }  // namespace tandem

@@ -19,6 +19,9 @@ struct AddressRange {
   friend bool operator==(const AddressRange&, const AddressRange&) = default;
 };
 
+// Ends the process, in every build, unless these lie within `size` and one above the other, in the order given.
+void AssertApart(std::span<const AddressRange> ranges, std::uint64_t size);
+
 // The lanes of a LaneTable as ranges of one address space, as on a GPU. Persistent memory grows from address 0 up,
 // lanes from the other end down, one below the other as they were opened. Where bytes are budgets without addresses, as
 // on a CPU, nobody needs it.
@@ -81,7 +84,6 @@ class LaneLayout {
   // Moves what can be moved, and looks whether all is well.
   void Settle();
   [[nodiscard]] bool MoveOne();
-  void AssertApart() const;
 
   std::uint64_t size_;
   std::map<SessionId, std::vector<AddressRange>> kept_;

@@ -95,6 +95,27 @@ TEST(LaneLayout, ALaneThatIsOpenedWaitsUntilOthersHaveSlid) {
   EXPECT_EQ(layout.Find(LaneId{3}), (Range{0, 60}));
 }
 
+TEST(LaneLayout, ALaneThatIsOpenedDoesNotWaitForOneToShrink) {
+  LaneLayout layout(100);
+  layout.Want(LaneId{1}, 60);
+  ASSERT_TRUE(layout.Begin(LaneId{1}));
+  layout.Want(LaneId{1}, 30);
+  layout.Want(LaneId{2}, 20);
+  EXPECT_EQ(layout.Find(LaneId{2}), (Range{20, 40}));
+  layout.Boundary(LaneId{1});
+  EXPECT_EQ(layout.Find(LaneId{2}), (Range{50, 70}));
+}
+
+TEST(LaneLayout, ALaneThatCannotSlideShrinksWhereItIs) {
+  LaneLayout layout(100);
+  for (std::uint64_t i = 1; i <= 3; ++i) layout.Want(LaneId{i}, 20);
+  ASSERT_TRUE(layout.Begin(LaneId{2}));
+  layout.Close(LaneId{1});
+  layout.Want(LaneId{3}, 5);
+  EXPECT_EQ(layout.Find(LaneId{3}), (Range{55, 60}));
+  EXPECT_EQ(layout.gap(), 55U);
+}
+
 TEST(LaneLayout, WhatASessionLeftIsFilledByTheNextInPiecesIfNeedBe) {
   LaneLayout layout(100);
   ASSERT_TRUE(layout.Keep(SessionId{1}, 10));
@@ -122,6 +143,12 @@ TEST(LaneLayout, WhatDoesNotFitIsNeverPlaced) {
   EXPECT_EQ(layout.Find(LaneId{2}), std::nullopt);
   layout.Want(LaneId{1}, 50);
   EXPECT_EQ(layout.Find(LaneId{1}), (Range{50, 100}));
+}
+
+TEST(LaneLayoutDeathTest, RangesThatOverlapEndTheProcessInEveryBuild) {
+  AssertApart(std::vector<Range>{{0, 10}, {10, 10}, {20, 100}}, 100);
+  EXPECT_DEATH(AssertApart(std::vector<Range>{{0, 10}, {9, 20}}, 100), "memory of lanes overlaps: 9 to 20, above 10");
+  EXPECT_DEATH(AssertApart(std::vector<Range>{{0, 101}}, 100), "overlaps");
 }
 
 // A table and the layout of what it admits, as a GPU would have them.

@@ -28,6 +28,14 @@ TEST_F(LaneOutlookTest, OnceOthersHaveEndedOnlyThoseWhoStayAreThere) {
   EXPECT_EQ(table_.use().persistent, 35U) << "the table itself is as it was";
 }
 
+TEST_F(LaneOutlookTest, LanesHaveShrunkByThen) {
+  Admit(1, {.persistent = 10, .ephemeral = 80});
+  Admit(2, {.persistent = 5, .ephemeral = 30, .stays = true});
+  ASSERT_EQ(table_.lanes().size(), 1U);
+  EXPECT_EQ(OnceOthersEnd(table_).use(), (LaneUse{.persistent = 5, .lanes = 30}));
+  EXPECT_THAT(WhoMustLeave(table_, {.persistent = 60}), ElementsAre(SessionId{1}));
+}
+
 TEST_F(LaneOutlookTest, TheSmallestSessionThatMakesRoomAloneIsNamed) {
   Admit(1, {.persistent = 10, .ephemeral = 10});
   Admit(2, {.persistent = 20, .ephemeral = 10});
