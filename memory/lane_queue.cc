@@ -7,9 +7,9 @@
 
 namespace tandem {
 
-Status LaneQueue::Add(SessionId session, const SessionNeed& need) {
+Status LaneQueue::Add(SessionId session, const SessionNeed& need, std::int64_t rank) {
   if (Find(session)) return Fail(ErrorCode::kConflict, "session {} waits already", std::to_underlying(session));
-  waiting_.push_back({.session = session, .need = need});
+  waiting_.push_back({.session = session, .need = need, .rank = rank});
   return {};
 }
 
@@ -36,16 +36,25 @@ Status LaneQueue::Take(SessionId session) {
 
 LaneQueue::Look LaneQueue::LookAt(const LaneTable& table) const {
   std::optional<LaneTable> later;
+  std::optional<Turn> turn;
+  std::int64_t rank = 0;
   for (const Waiting& one : waiting_) {
+    const bool aged = one.overtaken >= most_overtaken_;
+    if (!aged && turn && one.rank >= rank) continue;
     const LaneAnswer answer = table.FindLane(one.need);
     if (answer.fit != LaneFit::kQueue) {
-      return {.turn = Turn{.session = one.session, .need = one.need, .answer = answer}};
+      turn = Turn{.session = one.session, .need = one.need, .answer = answer};
+      rank = one.rank;
+      if (aged) break;
+    } else if (aged) {
+      if (!later) later = OnceOthersEnd(table);
+      if (later->FindLane(one.need).fit == LaneFit::kQueue) continue;
+      // Who came before it may go: it is not overtaken by that.
+      if (turn) break;
+      return {.reserved = one.session};
     }
-    if (one.overtaken < most_overtaken_) continue;
-    if (!later) later = OnceOthersEnd(table);
-    if (later->FindLane(one.need).fit != LaneFit::kQueue) return {.reserved = one.session};
   }
-  return {};
+  return {.turn = turn};
 }
 
 Result<std::vector<LaneQueue::Waiting>::iterator> LaneQueue::Find(SessionId session) {

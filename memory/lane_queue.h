@@ -10,14 +10,16 @@
 
 namespace tandem {
 
-// The sessions that wait for memory, in the order in which they came. Whoever fits may overtake those before it that do
-// not, so that memory is not left idle for a large one; but only so often:
+// The sessions that wait for memory. Of those who fit the one of the smallest rank is admitted, and of equals the one
+// that came first. So whoever fits may overtake others who came before, and memory is not left idle for a large one;
+// but only so often:
 //
 //   A session that would fit once all that end by themselves have ended is overtaken kMostOvertaken times at most.
 //
-// After that what becomes free is kept for it: nobody behind it is admitted before it is. So it waits no longer than
-// until those who were admitted by then have ended. One that would not fit even so (more than the budget, or than what
-// models that are served leave of it) keeps nobody waiting, until that changes.
+// After that what becomes free is kept for it: nobody is admitted who came later, whatever his rank. So it waits no
+// longer than until those who were admitted by then, and those who came before it, have ended. One that would not fit
+// even so (more than the budget, or than what models that are served leave of it) keeps nobody waiting, until that
+// changes.
 //
 // A plain value, as the table is: no clock, no lock. Not thread-safe: its owner guards it.
 class LaneQueue {
@@ -29,11 +31,12 @@ class LaneQueue {
   struct Waiting {
     SessionId session{};
     SessionNeed need;
+    std::int64_t rank = 0;
     int overtaken = 0;  // So many that came later were admitted.
   };
 
-  // To the end of the queue. kConflict: it waits already.
-  [[nodiscard]] Status Add(SessionId session, const SessionNeed& need);
+  // As the last to come. kConflict: it waits already.
+  [[nodiscard]] Status Add(SessionId session, const SessionNeed& need, std::int64_t rank = 0);
   // It waits no more, and nobody was overtaken: it was cancelled. kNotFound.
   [[nodiscard]] Status Remove(SessionId session);
   // It keeps its place. kNotFound.
@@ -48,7 +51,7 @@ class LaneQueue {
   [[nodiscard]] std::optional<Turn> Next(const LaneTable& table) const { return LookAt(table).turn; }
   // For whom what becomes free is kept; nullopt: for nobody.
   [[nodiscard]] std::optional<SessionId> ReservedFor(const LaneTable& table) const { return LookAt(table).reserved; }
-  // It was admitted: those before it were overtaken. kNotFound.
+  // It was admitted: those who came before it were overtaken. kNotFound.
   [[nodiscard]] Status Take(SessionId session);
 
   // The first to come first. Until the queue changes.

@@ -45,6 +45,7 @@ class Mix {
       : random_(seed),
         unit_(kUnits[random_() % std::size(kUnits)]),
         max_lanes_(random_() % 4 == 0 ? 1 + random_() % 3 : LaneTable::kAnyLanes),
+        ranked_(random_() % 2 == 0),
         table_(100 * unit_, max_lanes_) {}
 
   void Step() {
@@ -109,7 +110,7 @@ class Mix {
     const SessionId id{++came_};
     const SessionNeed need = AnyNeed();
     RC_ASSERT(table_.FindLane(need).fit == FitByTheRules(table_, max_lanes_, need));
-    RC_ASSERT(queue_.Add(id, need).has_value());
+    RC_ASSERT(queue_.Add(id, need, ranked_ ? static_cast<std::int64_t>(random_() % 5) : 0).has_value());
     waiting_[id] = need;
   }
   void End() {
@@ -215,6 +216,7 @@ class Mix {
   std::mt19937_64 random_;
   const std::uint64_t unit_;
   const std::size_t max_lanes_;
+  const bool ranked_;
   LaneTable table_;
   LaneQueue queue_;
   // What should be so.

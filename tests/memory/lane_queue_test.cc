@@ -9,7 +9,9 @@ namespace {
 
 class LaneQueueTest : public ::testing::Test {
  protected:
-  void Add(std::uint64_t session, const SessionNeed& need) { ASSERT_TRUE(queue_.Add(SessionId{session}, need)); }
+  void Add(std::uint64_t session, const SessionNeed& need, std::int64_t rank = 0) {
+    ASSERT_TRUE(queue_.Add(SessionId{session}, need, rank));
+  }
   // Admits who is next and says who that was; 0: nobody.
   std::uint64_t AdmitNext() {
     const auto turn = queue_.Next(table_);
@@ -69,6 +71,26 @@ TEST_F(LaneQueueTest, ALargeOneIsOvertakenOnlySoOften) {
   Leave(1);
   EXPECT_EQ(AdmitNext(), 2U);
   EXPECT_EQ(AdmitNext(), 103U) << "who was held back is next";
+}
+
+TEST_F(LaneQueueTest, OfThoseWhoFitTheSmallestRankIsAdmitted) {
+  Add(1, {.persistent = 50}, 3);
+  Add(2, {.persistent = 50}, 1);
+  Add(3, {.persistent = 200}, 0);
+  Add(4, {.persistent = 50}, 1);
+  EXPECT_EQ(AdmitNext(), 2U);
+  EXPECT_EQ(AdmitNext(), 4U);
+  EXPECT_EQ(queue_.waiting()[0].overtaken, 2);
+}
+
+TEST_F(LaneQueueTest, ALargeRankIsOvertakenOnlySoOftenToo) {
+  Add(1, {.persistent = 50}, 100);
+  for (std::uint64_t i = 2; i <= 9; ++i) Add(i, {.persistent = 50}, 1);
+  for (const std::uint64_t next : {2U, 3U}) EXPECT_EQ(AdmitNext(), next);
+  Leave(2);
+  EXPECT_EQ(AdmitNext(), 4U);
+  Leave(3);
+  EXPECT_EQ(AdmitNext(), 1U);
 }
 
 TEST_F(LaneQueueTest, WhoNeedsMoreThanTheBudgetKeepsNobodyWaiting) {
