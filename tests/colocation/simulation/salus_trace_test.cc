@@ -1,4 +1,4 @@
-// What Salus's policies come to on jobs in the shape of its trace; docs/decisions/0016-lanes.md has the figures.
+// What Salus's policies come to on jobs in the shape of its trace; docs/decisions/0017-lanes.md has the figures.
 #include "colocation/simulation/salus_trace.h"
 
 #include <algorithm>
