@@ -17,22 +17,23 @@ namespace tandem::simulation {
 //   PACK      287.4          129.9            145.5                          266.1
 //   FAIR      301.6           58.5             96.6                          281.2
 //
-// Three numbers below come from three of these figures; what the others come to is the simulator's own. Salus had one
-// lane under FIFO and SRTF (JobMix::max_lanes), and any number under PACK and FAIR.
+// Three numbers below come from three of these figures; what the others come to is the simulator's own. By its
+// scripts Salus had one lane under SRTF, and one job at a time under FIFO (JobMix::max_lanes of 1), and any number of
+// lanes under PACK and FAIR.
 struct SalusTrace {
   std::size_t jobs = 100;
   // Of a job alone, on average: FIFO's makespan over 100 jobs. Completion less queueing says the same (3.0).
   std::chrono::seconds mean{182};
   // All come within this time, none more likely at one moment than at another. Under FIFO the 95th of 100 jobs ends at
-  // about 0.95 × 303.4 = 288 min, and 95 of 100 wait and run for 251.1 at most: it came at about 37 min of
+  // about 0.95 × 303.4 = 288 min, and 95 of 100 wait and run for 251.1 at most. So it came at about 37 min, which is
   // 0.95 × 39.
   std::chrono::minutes arrivals{39};
   // Deviation of the logarithm of a job's time. From FAIR's mean completion: if all were there from the beginning and
   // shared equally, that would be (1 - G) × makespan, where G = 0.68 says how unequal the jobs are (Gini), and a
   // log-normal distribution of 1.4 has that. As they come within 39 min it is about 0.1 less.
   double spread = 1.3;
-  // Its budget for jobs, and the memory that its 45 workloads need at their peak: from the least to the most, in its
-  // repository's list of workloads. None is more likely than another on a logarithmic scale.
+  // The memory that its scripts reckon with, and what workloads need at their peak, P being a small part of it: the
+  // least and the most in its repository's list. In between none is more likely than another on a logarithmic scale.
   std::uint64_t budget = 14'000'000'000;
   std::uint64_t least_ephemeral = 700'000'000;
   std::uint64_t most_ephemeral = 12'700'000'000;

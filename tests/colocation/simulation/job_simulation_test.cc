@@ -42,6 +42,15 @@ TEST(JobSimulation, SrtfPutsAShortJobBeforeALongOneAtItsBoundary) {
   EXPECT_EQ(result.jobs[0].ended, 12s);
 }
 
+TEST(JobSimulation, ALaneThatStandsStillGrowsAtOnce) {
+  JobMix mix{.budget = 40, .jobs = {Takes(100), Takes(1000), Takes(5, 1s)}};
+  mix.jobs[1].need.ephemeral = 12;
+  mix.jobs[2].need.ephemeral = 20;
+  const auto result = Simulated("srtf", mix);
+  EXPECT_EQ(result.jobs[2].started, 1s) << "in the lane of the second, which has not begun";
+  EXPECT_EQ(result.jobs[2].ended, 6s);
+}
+
 TEST(JobSimulation, SideBySideJobsShareTheDeviceAndUseWhatOneLeaves) {
   JobMix mix{.budget = 100, .jobs = {Takes(10), Takes(10)}};
   EXPECT_EQ(Simulated("pack", mix).makespan(), 20s) << "each wants all of it";
