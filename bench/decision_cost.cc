@@ -160,7 +160,8 @@ Result<SeriesMap> Gate::Run(BenchContext& context, const std::set<std::string>& 
     for (const bool real : {true, false}) {
       TANDEM_ASSIGN(const auto board, TrainerBoard::Create());
       TANDEM_ASSIGN(const auto sign, ServingSign::Create());
-      BoardGate gate(*board, real ? clock : still, [](int, int) {}, sign.get());
+      const auto same_threads = [](int, int) {};
+      BoardGate gate(*board, real ? clock : still, same_threads, sign.get());
       gate.Announce(ops);
       const MonotonicTime began = clock.Now();
       std::uint64_t asked = 0;

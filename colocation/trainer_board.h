@@ -171,10 +171,10 @@ class BoardGate final : public OpGate {
   const Clock& clock_;
   const UseThreads use_threads_;
   const ServingSign* const sign_;
-  std::uint32_t open_ = 0;  // Orders that are to go on, and have been obeyed.
-  std::uint32_t seen_ = 0;  // The last that were looked at.
-  int threads_ = 0;         // That were ordered.
-  int taken_ = 0;           // By runs of the server, as the sign showed it last.
+  std::uint32_t open_ = 0;              // Orders that are to go on, and have been obeyed.
+  std::uint32_t seen_ = 0;              // The last that were looked at.
+  int threads_ = 0;                     // That were ordered.
+  int taken_ = 0;                       // By runs of the server, as the sign showed it last.
   std::uint64_t begun_ = 0;             // Operators, so far.
   std::optional<std::size_t> running_;  // The place of the operator that runs.
   MonotonicTime began_;

@@ -23,8 +23,8 @@ struct CoreCounts {
 }
 
 // How many of its threads a trainer's next operator uses on so many cores while runs of the server have taken some of
-// them: its part of those that are left, and one where none is, which goes wherever a core is free for a moment. Threads
-// beyond that would have the others wait for them.
+// them: its part of those that are left, and one where none is, which goes wherever a core is free for a moment.
+// Threads beyond that would have the others wait for them.
 [[nodiscard]] inline int ThreadsBesideRuns(int threads, int taken, int cores) {
   const std::int64_t left = std::max(cores - taken, 0);
   return static_cast<int>(std::max<std::int64_t>(1, threads * left / std::max(cores, 1)));
