@@ -110,10 +110,10 @@ Status LaneTable::Correct(SessionId session, const SessionNeed& need) {
   return {};
 }
 
-Status LaneTable::Boundary(LaneId id) {
-  const auto lane = std::ranges::find(lanes_, id, &Lane::id);
-  if (lane == lanes_.end()) return Fail(ErrorCode::kNotFound, "there is no lane {}", std::to_underlying(id));
-  lane->length = lane->next;
+Status LaneTable::Boundary(LaneId lane) {
+  const auto found = std::ranges::find(lanes_, lane, &Lane::id);
+  if (found == lanes_.end()) return Fail(ErrorCode::kNotFound, "there is no lane {}", std::to_underlying(lane));
+  found->length = found->next;
   Settle();
   return {};
 }
