@@ -86,6 +86,11 @@ Result<std::unique_ptr<const AdmissionPolicy>> MakeAdmission(std::string_view na
   return Invalid("admission '{}' is not known; known are deadline, queue", name);
 }
 
+bool IsHopeless(const AdmissionPolicy& policy, MonotonicTime now, MonotonicTime deadline, const RunWays& ways) {
+  return policy.IsHopeless(ways.all_free, deadline, ways.wide) &&
+         (!ways.narrow_possible || policy.IsHopeless(now, deadline, ways.narrow));
+}
+
 bool DeadlineAdmission::IsHopeless(MonotonicTime now, MonotonicTime deadline,
                                    const std::optional<RunPrediction>& run) const {
   return run && !IsDoubtful(*run, now) && now + run->typical > deadline;

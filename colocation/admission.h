@@ -87,6 +87,17 @@ class DeadlineAdmission final : public AdmissionPolicy {
   const BoundedQueueAdmission room_;
 };
 
+// In which ways a run whose turn has come can begin: on all threads when these are free, or on one at once.
+struct RunWays {
+  MonotonicTime all_free;
+  std::optional<RunPrediction> wide;
+  bool narrow_possible = false;
+  std::optional<RunPrediction> narrow;
+};
+// Whether it is hopeless in each of them.
+[[nodiscard]] bool IsHopeless(const AdmissionPolicy& policy, MonotonicTime now, MonotonicTime deadline,
+                              const RunWays& ways);
+
 // By name: "deadline" or "queue". kInvalidArgument lists them.
 [[nodiscard]] Result<std::unique_ptr<const AdmissionPolicy>> MakeAdmission(std::string_view name);
 

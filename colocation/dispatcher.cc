@@ -160,15 +160,17 @@ Dispatcher::Step Dispatcher::Choose(const Servable& servable, const Flow* flow, 
   RunGroups groups(servable.batching());
   std::vector<QueueKey> hopeless;
   std::int64_t size = 0;
-  std::optional<RunPrediction> run;  // Of that size.
+  RunWays ways{.all_free = AllFree(now), .wide = {}, .narrow_possible = false, .narrow = {}};  // Of that size.
   const RequestQueue::ModelQueue& waiting = queue_.Waiting(servable);
   for (auto at = flow == nullptr ? waiting.begin() : waiting.find(flow->first); at != waiting.end(); ++at) {
     const auto& [key, entry] = *at;
     if (entry.item.deadline && entry.item.batch != size) {
       size = entry.item.batch;
-      run = servable.Predict(size);
+      ways.wide = servable.Predict(size);
+      ways.narrow_possible = slots_.widths() && servable.can_be_narrow();
+      if (ways.narrow_possible) ways.narrow = servable.Predict(size, RunWidth::kOne);
     }
-    const bool late = entry.item.deadline && admission_.IsHopeless(now, key.deadline, run);
+    const bool late = entry.item.deadline && IsHopeless(admission_, now, key.deadline, ways);
     if (late || entry.item.cancel->cancelled()) {
       hopeless.push_back(key);
     } else if (!groups.Add(key, entry)) {
@@ -196,7 +198,7 @@ Dispatcher::Step Dispatcher::Choose(const Servable& servable, const Flow* flow, 
     for (const QueueKey& key : std::span(group.keys).first(decision.take)) {
       step.batch.push_back(std::move(*queue_.Take(servable, key)));
     }
-    run = servable.Predict(elements, step.width);
+    const auto run = servable.Predict(elements, step.width);
     const std::chrono::nanoseconds expected = run ? run->typical : std::chrono::nanoseconds(0);
     step.begins = now;
     step.ends = now + expected;
@@ -204,6 +206,12 @@ Dispatcher::Step Dispatcher::Choose(const Servable& servable, const Flow* flow, 
     break;
   }
   return step;
+}
+
+MonotonicTime Dispatcher::AllFree(MonotonicTime now) {
+  if (!slots_.widths()) return now;
+  slots_.Rests(now, rests_);
+  return now + std::ranges::max(rests_);
 }
 
 WidthChoice Dispatcher::WidthFor(const Servable& servable, std::int64_t elements, MonotonicTime deadline,

@@ -108,6 +108,8 @@ class Dispatcher {
   // What to run of one servable or, with one, of a flow of it (and with that, whatever can share its run), or how long
   // to put that off.
   [[nodiscard]] Step Choose(const Servable& servable, const Flow* flow, MonotonicTime now) REQUIRES(mu_);
+  // When no run is expected to have a thread any more; `now` where runs have no widths.
+  [[nodiscard]] MonotonicTime AllFree(MonotonicTime now) REQUIRES(mu_);
   // How many threads a run over so many elements gets, that could begin now; sets `step.wait` if it has to wait.
   [[nodiscard]] WidthChoice WidthFor(const Servable& servable, std::int64_t elements, MonotonicTime deadline,
                                      MonotonicTime now, Step& step) REQUIRES(mu_);

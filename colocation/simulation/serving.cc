@@ -217,9 +217,16 @@ Serving::Line* Serving::MostUrgent() {
 }
 
 std::size_t Serving::Choose(Line& line, Time now) {
-  const auto alone = line.wide.latency.Predict(1);
+  RunWays ways{.all_free = EventClock::At(now),
+               .wide = line.wide.latency.Predict(1),
+               .narrow_possible = slots_.widths(),
+               .narrow = line.narrow.latency.Predict(1)};
+  if (slots_.widths()) {
+    slots_.Rests(EventClock::At(now), rests_);
+    ways.all_free += std::ranges::max(rests_);
+  }
   while (!line.waiting.empty() && line.waiting[0].deadline != kNever &&
-         admission_->IsHopeless(EventClock::At(now), EventClock::At(line.waiting[0].deadline), alone)) {
+         IsHopeless(*admission_, EventClock::At(now), EventClock::At(line.waiting[0].deadline), ways)) {
     Drop(line);
   }
   if (line.waiting.size() <= 1 || !line.batching.dynamic) return std::min<std::size_t>(line.waiting.size(), 1);

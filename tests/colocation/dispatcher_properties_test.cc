@@ -84,19 +84,41 @@ rc::Gen<std::vector<Ask>> Asks(rc::Gen<std::optional<int>> time, rc::Gen<int> pe
       rc::gen::set(&Ask::percent, std::move(percent))));
 }
 
-// A model whose runs take so much of their usual time, by a clock that moves only for them.
-std::shared_ptr<Servable> Make(const TimedModel& model, FakeClock& clock, const std::atomic<int>& percent) {
-  const auto weight = static_cast<double>(model.weight);
-  return MakeServable("m", {.max_batch_size = 16, .dynamic = model.dynamic, .weight = weight},
-                      [&clock, &percent, model](std::span<const Tensor> inputs, std::span<const std::string> outputs,
-                                                CancelToken& cancel) -> Result<std::vector<Tensor>> {
-                        const microseconds usual(model.base + inputs[0].shape[0] * model.each);
-                        clock.Advance(nanoseconds(usual) * percent.load() / 100);
-                        if (cancel.cancelled()) return Fail(ErrorCode::kCancelled, "cancelled");
-                        Tensor output = inputs[0];
-                        output.name = outputs[0];
-                        return std::vector<Tensor>{output};
-                      });
+// Runs that take so much of their usual time, by a clock that moves only for them; on one thread `narrow` times it.
+testing::FakeSession::RunFunction Runs(const TimedModel& model, FakeClock& clock, const std::atomic<int>& percent,
+                                       int narrow = 1) {
+  return [&clock, &percent, model, narrow](std::span<const Tensor> inputs, std::span<const std::string> outputs,
+                                           CancelToken& cancel) -> Result<std::vector<Tensor>> {
+    const microseconds usual(model.base + inputs[0].shape[0] * model.each);
+    clock.Advance(nanoseconds(usual) * narrow * percent.load() / 100);
+    if (cancel.cancelled()) return Fail(ErrorCode::kCancelled, "cancelled");
+    Tensor output = inputs[0];
+    output.name = outputs[0];
+    return std::vector<Tensor>{output};
+  };
+}
+
+// A device as it may be set up: whether runs have widths, and how many workers, which are threads then.
+DispatcherOptions AnyDevice() {
+  const bool widths = *rc::gen::arbitrary<bool>();
+  return {.workers = *rc::gen::inRange(widths ? 2 : 1, 4), .widths = widths};
+}
+
+// Where runs have widths some models can be run on one thread.
+std::vector<std::shared_ptr<Servable>> Make(const std::vector<TimedModel>& kinds, const DispatcherOptions& device,
+                                            FakeClock& clock, const std::atomic<int>& percent) {
+  std::vector<std::shared_ptr<Servable>> models;
+  for (const TimedModel& kind : kinds) {
+    const auto weight = static_cast<double>(kind.weight);
+    models.push_back(MakeServable("m", {.max_batch_size = 16, .dynamic = kind.dynamic, .weight = weight},
+                                  Runs(kind, clock, percent)));
+    if (!device.widths || kind.base % 3 == 0) continue;
+    const int narrow = 1 + kind.base % (2 * device.workers);
+    models.back()->AddNarrow(
+        std::make_unique<testing::FakeSession>(testing::PairSignature(), Runs(kind, clock, percent, narrow)),
+        device.workers);
+  }
+  return models;
 }
 
 WorkItem Item(std::shared_ptr<Servable> servable, const Ask& ask) {
@@ -142,14 +164,14 @@ TEST(DispatcherProperties, AnIdleDeviceComputesWhatItsModelSaysIsInTimeAndNothin
     FakeClock clock;
     std::atomic<int> pace{100};
     const DeadlineAdmission admission;
-    std::vector<std::shared_ptr<Servable>> models;
-    for (const TimedModel& kind : kinds) models.push_back(Make(kind, clock, pace));
-    Dispatcher dispatcher(clock, admission, {.workers = *rc::gen::inRange(1, 4)});
+    const DispatcherOptions device = AnyDevice();
+    const auto models = Make(kinds, device, clock, pace);
+    Dispatcher dispatcher(clock, admission, device);
     int refused = 0;
     for (const Ask& ask : asks) {
       clock.Advance(microseconds(ask.pause));
       const auto& model = models[ask.model % models.size()];
-      const auto run = model->latency().Predict(ask.elements);
+      const auto run = model->Predict(ask.elements);
       const nanoseconds left = microseconds(*ask.time) + (run ? run->high : 0ns) * ask.percent / 100;
       pace = ask.pace;
       const MonotonicTime begun = clock.Now();
@@ -180,12 +202,12 @@ TEST(DispatcherProperties, EveryRequestIsAnsweredOnceAndThePatientAreComputed) {
     FakeClock clock;
     const std::atomic<int> pace{100};
     const DeadlineAdmission admission;
-    std::vector<std::shared_ptr<Servable>> models;
-    for (const TimedModel& kind : kinds) models.push_back(Make(kind, clock, pace));
+    const DispatcherOptions device = AnyDevice();
+    const auto models = Make(kinds, device, clock, pace);
     std::vector<Offered> offered(asks.size());
     std::latch done(static_cast<std::ptrdiff_t>(asks.size()));
     {
-      Dispatcher dispatcher(clock, admission, {.workers = *rc::gen::inRange(1, 4)});
+      Dispatcher dispatcher(clock, admission, device);
       for (std::size_t i = 0; i < asks.size(); ++i) {
         clock.Advance(microseconds(asks[i].pause));
         WorkItem item = Item(models[asks[i].model % models.size()], asks[i]);
@@ -216,11 +238,12 @@ TEST(DispatcherProperties, WhatHasBegunToWaitIsAnsweredWhenItStops) {
     FakeClock clock;
     const std::atomic<int> pace{100};
     const DeadlineAdmission admission;
-    std::vector<std::shared_ptr<Servable>> models;
-    for (const TimedModel& kind : kinds) models.push_back(Make(kind, clock, pace));
+    DispatcherOptions device = AnyDevice();
+    device.max_queued = static_cast<std::size_t>(*rc::gen::inRange(1, 50));
+    const auto models = Make(kinds, device, clock, pace);
     std::vector<std::atomic<int>> answers(asks.size());
     {
-      Dispatcher dispatcher(clock, admission, {.max_queued = static_cast<std::size_t>(*rc::gen::inRange(1, 50))});
+      Dispatcher dispatcher(clock, admission, device);
       for (std::size_t i = 0; i < asks.size(); ++i) {
         WorkItem item = Item(models[asks[i].model % models.size()], asks[i]);
         if (asks[i].time) item.deadline = clock.Now() + microseconds(*asks[i].time);

@@ -116,9 +116,11 @@ class DispatcherWidthsTest : public ::testing::Test {
  protected:
   ~DispatcherWidthsTest() override { stage_.Open(); }
 
-  std::future<bool> Send(const std::shared_ptr<Servable>& servable, std::optional<nanoseconds> deadline_in = {}) {
+  std::future<bool> Send(const std::shared_ptr<Servable>& servable, std::optional<nanoseconds> deadline_in = {},
+                         std::uint64_t level = WorkItem().priority) {
     auto answered = std::make_shared<std::promise<bool>>();
     WorkItem item = Ask(servable);
+    item.priority = level;
     if (deadline_in) item.deadline = clock_.Now() + *deadline_in;
     item.done = [answered](const Result<WorkResult>& result) { answered->set_value(result.has_value()); };
     auto future = answered->get_future();
@@ -212,6 +214,28 @@ TEST_F(DispatcherWidthsTest, WhatWaitedBehindOneThatNeedsAllThreadsGoesOnWhenTha
   stage_.EndNow();
   cancel->Cancel();
   EXPECT_EQ(stage_.Under(2), (Runs{{"m", RunWidth::kOne}, {"m", RunWidth::kOne}}));
+  stage_.Open();
+  for (auto& answer : answers) EXPECT_TRUE(answer.get());
+}
+
+// Beside a run that goes on for long there is one thread, on which it takes too long; and all of them are free too late.
+TEST_F(DispatcherWidthsTest, WhatIsLateOnOneThreadAndOnAllIsNotComputed) {
+  const auto lengthy = stage_.Model("l", clock_, 40ms, 40ms);
+  const auto urgent = stage_.Model("u", clock_, 4ms, 15ms);
+  std::vector<std::future<bool>> answers;
+  answers.push_back(Send(model_));
+  stage_.Under(1);
+  for (int i = 0; i < 2; ++i) answers.push_back(Send(lengthy));
+  stage_.End(clock_);
+  EXPECT_EQ(stage_.Under(2), (Runs{{"l", RunWidth::kOne}, {"l", RunWidth::kOne}}));
+  auto late = Send(urgent, 50ms, 2);
+  answers.push_back(Send(lengthy, {}, 1));
+  clock_.Advance(39ms);
+  stage_.EndNow();
+  EXPECT_EQ(stage_.Under(2), (Runs{{"l", RunWidth::kOne}, {"l", RunWidth::kOne}}));
+  stage_.End(clock_);
+  EXPECT_FALSE(late.get()) << "10 ms are left; 15 on one thread, and all are free in 39";
+  EXPECT_EQ(urgent->runs(RunWidth::kAll) + urgent->runs(RunWidth::kOne), 0U);
   stage_.Open();
   for (auto& answer : answers) EXPECT_TRUE(answer.get());
 }
