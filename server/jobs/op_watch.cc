@@ -84,6 +84,13 @@ std::vector<OpWatch::Change> OpWatch::Look(const TrainerBoard& board, std::span<
   return changes;
 }
 
+std::vector<WatchedOp> OpWatch::OpsNow(const TrainerBoard& board) const {
+  std::vector<WatchedOp> ops = ops_;
+  std::vector<OpTotals> totals = board.Totals();
+  for (std::size_t i = 0; i < std::min(ops.size(), totals.size()); ++i) ops[i].totals = std::move(totals[i]);
+  return ops;
+}
+
 std::set<std::size_t> OpWatch::Gated() const {
   std::set<std::size_t> gated;
   if (gate_ == GatedOps::kNone) return gated;

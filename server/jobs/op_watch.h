@@ -43,6 +43,8 @@ class OpWatch {
                                          MonotonicTime now);
 
   [[nodiscard]] const std::vector<WatchedOp>& ops() const { return ops_; }
+  // The same with what the board counts now.
+  [[nodiscard]] std::vector<WatchedOp> OpsNow(const TrainerBoard& board) const;
   // What each of its operators does to requests for a model, where enough is known: [{"kind", "name", "class", "why",
   // "ratio", "error", "runs"}, …], those that slow them most certainly first, and no more than a few.
   [[nodiscard]] std::vector<Json::Value> Beside(const std::string& model) const;

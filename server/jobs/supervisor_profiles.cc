@@ -97,7 +97,7 @@ std::vector<RecentOps> Supervisor::OpsSince(MonotonicTime since) const {
 Result<Json::Value> Supervisor::Profile(JobId id) const {
   TANDEM_TRY(store_.Get(id));
   if (const auto active = active_.find(id); active != active_.end() && !active->second.ops.ops().empty()) {
-    Json::Value json = ProfileToJson(active->second.ops.ops());
+    Json::Value json = ProfileToJson(active->second.ops.OpsNow(active->second.trainer->process().board()));
     json["live"] = true;
     return json;
   }

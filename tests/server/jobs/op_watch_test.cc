@@ -134,6 +134,19 @@ TEST_F(OpWatchTest, ListsOperatorsByTheirTime) {
   EXPECT_TRUE(json["ops"][0]["interference"].isNull());
 }
 
+TEST_F(OpWatchTest, WhoeverAsksBetweenTwoLooksIsToldWhatIsCountedNow) {
+  OpWatch watch(GatedOps::kHeavy);
+  EXPECT_TRUE(watch.OpsNow(*board_).empty()) << "nobody has looked";
+  Train(10);
+  (void)Look(watch);
+  Train(5);
+  const std::vector<WatchedOp> now = watch.OpsNow(*board_);
+  ASSERT_EQ(now.size(), 2U);
+  EXPECT_EQ(now[1].totals.count, 15U);
+  EXPECT_EQ(now[1].verdict.op_class, OpClass::kHeavy);
+  EXPECT_EQ(watch.ops()[1].totals.count, 10U) << "classes are found at looks alone";
+}
+
 TEST_F(OpWatchTest, AnEmptyBoardHasAnEmptyProfile) {
   OpWatch watch(GatedOps::kHeavy);
   EXPECT_TRUE(Look(watch).empty());
