@@ -1,33 +1,25 @@
 #include "bench/beside_training.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <map>
-#include <numeric>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "api/base/duration.h"
 #include "api/base/format.h"
 #include "api/wire/json_text.h"
 #include "bench/better_policies.h"
-#include "bench/interleave.h"
-#include "bench/run_queue.h"
-#include "bench/run_queue_probe.h"
-#include "bench/training_server.h"
+#include "bench/laps.h"
+#include "bench/policy_side.h"
 #include "colocation/policy.h"
-#include "loadgen/run.h"
 
 namespace tandem::bench {
 namespace {
 
-using namespace std::chrono_literals;
-
 // What trains alone to compare with.
 const std::string kSimple = "idle";
-// For each second of a window; single requests are sent in addition to it.
+// For each second of a turn; single requests are sent in addition to it.
 constexpr double kProbesPerSecond = 40;
 constexpr int kMostJobs = 8;
 // Of the request whose threads do nothing but wake, compute for microseconds and answer.
@@ -38,7 +30,8 @@ struct Spec {
   TrainedNetwork trains;
   int jobs = 1;  // That train it, each for itself.
   double load = 0;
-  int windows = 1;
+  int windows = 1;  // That make a turn.
+  int pool = 1;     // Laps that make a figure.
   double quota = 0;
   std::vector<std::string> policies;
   std::vector<std::string> trained_alone;  // Of these, those whose own trainer is also measured with nobody asking.
@@ -47,111 +40,6 @@ struct Spec {
   [[nodiscard]] const std::string& AloneOf(const std::string& policy) const {
     return std::ranges::contains(trained_alone, policy) ? policy : kSimple;
   }
-};
-
-// What is asked of one server in a round.
-struct Round {
-  double rate = 0;  // Of requests.
-  int number = 0;
-  bool train = false;
-  bool probe = false;
-};
-
-// Steps a second of all jobs.
-double AllRates(const TrainingSpan& span) {
-  return std::accumulate(span.rates.begin(), span.rates.end(), 0.0);
-}
-
-// A server under one policy, and what is measured of it.
-class PolicySide {
- public:
-  static Result<std::unique_ptr<PolicySide>> Start(const BenchContext& context, const Spec& spec,
-                                                   const std::vector<ServedModel>& served, const std::string& policy) {
-    TrainingServerSpec wanted{.models = {},
-                              .trains = std::vector(static_cast<std::size_t>(spec.jobs), spec.trains),
-                              .policy = policy,
-                              .quota = spec.quota};
-    for (const ServedModel& model : served) wanted.models.push_back(model.model);
-    TANDEM_ASSIGN(auto server, TrainingServer::Start(context, wanted));
-    return std::unique_ptr<PolicySide>(new PolicySide(context, spec, served, std::move(server)));
-  }
-
-  // Whether the kernel counts what its threads wait.
-  [[nodiscard]] Status RunQueueCounted() const {
-    TANDEM_TRY(RunQueueWatch::Of(server_->pid()));
-    return {};
-  }
-  [[nodiscard]] Result<double> CpuPerRequest() const { return server_->CpuPerRequest(served_.front()); }
-
-  // The requests of one window; with the training, or without.
-  [[nodiscard]] Result<Figures> Serve(const Round& round) const {
-    if (round.train) TANDEM_TRY(server_->Resume());
-    TANDEM_ASSIGN(const TrainingMarks before, server_->Look());
-    TANDEM_ASSIGN(Figures figures, Load(round));
-    TANDEM_ASSIGN(const TrainingMarks after, server_->Look());
-    const TrainingSpan span = Between(before, after);
-    figures["rate"] = AllRates(span);
-    figures["load"] = span.cores / (spec_.quota > 0 ? spec_.quota : context_.threads);
-    figures["throttled"] = span.throttled;
-    if (span.acknowledged) figures["acknowledged"] = *span.acknowledged;
-    if (round.probe) {
-      TANDEM_ASSIGN(figures["wait"], RunQueueWait(served_.back(), round));
-      TANDEM_ASSIGN(figures["wait_run"], RunQueueWait(served_.front(), round));
-    }
-    if (round.train) TANDEM_TRY(server_->Pause());
-    return figures;
-  }
-
-  // The training of one window, with nobody asking.
-  [[nodiscard]] Result<Figures> Train() const {
-    TANDEM_TRY(server_->Resume());
-    TANDEM_ASSIGN(const TrainingMarks before, server_->Look());
-    std::this_thread::sleep_for(Window());
-    TANDEM_ASSIGN(const TrainingMarks after, server_->Look());
-    TANDEM_TRY(server_->Pause());
-    return Figures{{"alone_rate", AllRates(Between(before, after))}};
-  }
-
- private:
-  PolicySide(const BenchContext& context, const Spec& spec, const std::vector<ServedModel>& served,
-             std::unique_ptr<TrainingServer> server)
-      : context_(context), spec_(spec), served_(served), server_(std::move(server)) {}
-
-  [[nodiscard]] std::chrono::nanoseconds Window() const { return spec_.windows * context_.pace.window; }
-
-  [[nodiscard]] Result<Figures> Load(const Round& round) const {
-    loadgen::LoadSpec load;
-    load.port = server_->port();
-    load.warmup = 500ms;
-    load.duration = Window();
-    load.seed = static_cast<std::uint64_t>(round.number) + 1;
-    TANDEM_ASSIGN(auto request, server_->Request(served_.front()));
-    load.models.push_back({.model = spec_.model,
-                           .request = std::move(request),
-                           .arrivals = loadgen::ArrivalSpec::Poisson(round.rate),
-                           .slo = {}});
-    TANDEM_ASSIGN(const loadgen::LoadReport report, loadgen::RunLoad(load));
-    const loadgen::ModelReport& model = report.models.front();
-    if (model.counts.failed + model.counts.rejected > 0 || model.latency.count() == 0) {
-      return Fail(ErrorCode::kInternal, "{} of {} requests were not answered",
-                  model.counts.failed + model.counts.rejected, model.counts.total());
-    }
-    return Figures{{"p50", Seconds(model.latency.Percentile(50))}, {"p99", Seconds(model.latency.Percentile(99))}};
-  }
-
-  [[nodiscard]] Result<double> RunQueueWait(const ServedModel& model, const Round& round) const {
-    TANDEM_ASSIGN(auto request, server_->Request(model));
-    return Probe({.server = server_->pid(),
-                  .port = server_->port(),
-                  .request = std::move(request),
-                  .requests = static_cast<int>(std::ceil(kProbesPerSecond * Seconds(Window()))),
-                  .seed = static_cast<std::uint64_t>(round.number) + 1});
-  }
-
-  const BenchContext& context_;
-  const Spec& spec_;
-  const std::vector<ServedModel>& served_;  // That of the spec, and last the one to probe with.
-  const std::unique_ptr<TrainingServer> server_;
 };
 
 class BesideTraining final : public Measurement {
@@ -177,8 +65,6 @@ class BesideTraining final : public Measurement {
     return Format("{} beside training of {}{}, load {}{}", spec_.model, spec_.jobs > 1 ? Format("{} ", spec_.jobs) : "",
                   spec_.trains.network, spec_.load, spec_.quota > 0 ? Format(", quota {}", spec_.quota) : "");
   }
-  // What is computed from the other series.
-  void Derive(SeriesMap& series) const;
   // Why there are no figures.
   [[nodiscard]] SeriesMap NotRun(const std::string& why) const {
     SeriesMap series;
@@ -189,64 +75,162 @@ class BesideTraining final : public Measurement {
   const Spec spec_;
 };
 
+// The laps of all sides of one measurement.
+class Race {
+ public:
+  Race(const BenchContext& context, const Spec& spec, const PolicySide::Spec& sides,
+       const std::set<std::string>& wanted)
+      : context_(context), spec_(spec), sides_(sides), wanted_(wanted) {}
+
+  [[nodiscard]] Status Start(const std::string& what);
+  [[nodiscard]] Status RunLaps(const std::string& what);
+  [[nodiscard]] SeriesMap Tell();
+
+ private:
+  // The name under which what trains alone has its laps.
+  static std::string AloneName(const std::string& policy) { return policy + " alone"; }
+
+  Status Serve(const PolicySide& side, const std::string& name, bool train, int lap);
+  // Whether waits are wanted of that side in that lap: once for each figure.
+  [[nodiscard]] int Probes(const std::string& name, int lap) const;
+  void TellPolicy(const std::string& policy, std::span<const double> loads, SeriesMap& series) const;
+  // All that each policy could have trained in each lap.
+  [[nodiscard]] PolicyRounds ByLapOf(const std::string& policy) const;
+  [[nodiscard]] std::size_t PoolSize() const { return static_cast<std::size_t>(spec_.pool); }
+  [[nodiscard]] double Cores() const { return spec_.quota > 0 ? spec_.quota : context_.threads; }
+
+  const BenchContext& context_;
+  const Spec& spec_;
+  const PolicySide::Spec& sides_;
+  const std::set<std::string>& wanted_;
+  std::map<std::string, std::unique_ptr<PolicySide>> servers_;
+  double rate_ = 0;  // Of requests.
+  Status counted_;   // Whether the kernel counts what threads wait.
+  std::map<std::string, std::vector<Lap>> laps_;
+  SeriesMap waits_;
+};
+
+Status Race::Start(const std::string& what) {
+  for (const std::string& policy : spec_.policies) {
+    TANDEM_ASSIGN(servers_[policy], PolicySide::Start(context_, sides_, policy));
+  }
+  const PolicySide& first = *servers_[spec_.policies.front()];
+  counted_ = first.RunQueueCounted();
+  TANDEM_ASSIGN(const double each, first.CpuPerRequest());
+  rate_ = spec_.load * Cores() / each;
+  context_.say(Format("{}: {:.1f} requests/s", what, rate_));
+  return {};
+}
+
+int Race::Probes(const std::string& name, int lap) const {
+  const bool asked = wanted_.contains(name + ".wait") || wanted_.contains(name + ".wait_run");
+  if (!asked || !counted_ || lap % spec_.pool != 0) return 0;
+  return static_cast<int>(std::ceil(kProbesPerSecond * Seconds(sides_.turn) * spec_.pool));
+}
+
+Status Race::Serve(const PolicySide& side, const std::string& name, bool train, int lap) {
+  const PolicySide::Turn turn{.rate = rate_,
+                              .seed = static_cast<std::uint64_t>(lap) + 1,
+                              .train = train,
+                              .probes = Probes(name, lap)};
+  TANDEM_ASSIGN(PolicySide::Served served, side.Serve(turn));
+  laps_[name].push_back(std::move(served.lap));
+  for (const auto& [figure, value] : served.waits) waits_[Format("{}.{}", name, figure)].samples.push_back(value);
+  return {};
+}
+
+Status Race::RunLaps(const std::string& what) {
+  std::vector<std::function<Status(int)>> turns;
+  turns.emplace_back([this](int lap) { return Serve(*servers_[spec_.policies.front()], "alone", false, lap); });
+  for (const std::string& policy : spec_.trained_alone) {
+    turns.emplace_back([this, &policy](int) -> Status {
+      TANDEM_ASSIGN(laps_[AloneName(policy)].emplace_back(), servers_[policy]->Train());
+      return {};
+    });
+  }
+  for (const std::string& policy : spec_.policies) {
+    turns.emplace_back([this, &policy](int lap) { return Serve(*servers_[policy], policy, true, lap); });
+  }
+  int lap = 0;
+  for (const auto& order : DrawOrders(turns.size(), static_cast<std::size_t>(context_.pace.rounds), 1)) {
+    context_.say(Format("{}: lap {} of {}", what, lap + 1, context_.pace.rounds));
+    for (const std::size_t next : order) {
+      TANDEM_TRY(context_.CheckStop());
+      TANDEM_TRY(turns[next](lap));
+    }
+    ++lap;
+  }
+  return {};
+}
+
+void Race::TellPolicy(const std::string& policy, std::span<const double> loads, SeriesMap& series) const {
+  const auto tell = [&](const char* figure, double value) {
+    series[Format("{}.{}", policy, figure)].samples.push_back(value);
+  };
+  const auto served = Heaps(laps_.at(policy), PoolSize());
+  const auto alone = Heaps(laps_.at(AloneName(spec_.AloneOf(policy))), PoolSize());
+  for (std::size_t i = 0; i < served.size(); ++i) {
+    Figures figures = Pool(served[i]);
+    for (const char* figure : {"p50", "p99", "rate", "throttled"}) tell(figure, figures[figure]);
+    if (figures.contains("acknowledged")) tell("acknowledged", figures["acknowledged"]);
+    const double rate_alone = Pool(alone[i])["rate"];
+    tell("kept", figures["rate"] / (rate_alone * (1 - loads[i])));
+    if (spec_.AloneOf(policy) == policy) tell("alone_rate", rate_alone);
+  }
+  Series& acknowledged = series[policy + ".acknowledged"];
+  if (acknowledged.samples.empty()) acknowledged.not_run = "no trainer was told to wait or to go on";
+}
+
+PolicyRounds Race::ByLapOf(const std::string& policy) const {
+  const double rate_alone = Pool(laps_.at(AloneName(spec_.AloneOf(policy))))["rate"];
+  std::vector<double> whole;
+  for (const Lap& lap : laps_.at("alone")) whole.push_back(rate_alone * (1 - lap.span.cores / Cores()));
+  return ByLap(laps_.at(policy), whole);
+}
+
+SeriesMap Race::Tell() {
+  SeriesMap series = std::move(waits_);
+  std::vector<double> loads;
+  for (const auto& laps : Heaps(laps_.at("alone"), PoolSize())) {
+    Figures figures = Pool(laps);
+    loads.push_back(figures["cores"] / Cores());
+    for (const char* figure : {"p50", "p99"}) series[Format("alone.{}", figure)].samples.push_back(figures[figure]);
+  }
+  series["alone.load"].samples = loads;
+  std::vector<PolicyRounds> by_lap;
+  std::vector<PolicyRounds> by_figure;
+  for (const std::string& policy : spec_.policies) {
+    TellPolicy(policy, loads, series);
+    by_lap.push_back(ByLapOf(policy));
+    by_figure.push_back({.p99 = series[policy + ".p99"].samples, .kept = series[policy + ".kept"].samples});
+  }
+  series["better"].samples = {static_cast<double>(BetterByRounds(by_lap))};
+  series["better_by_medians"].samples = {static_cast<double>(BetterByMedians(by_figure))};
+  for (const std::string& name : wanted_) {
+    if (series[name].samples.empty() && !counted_) series[name].not_run = counted_.error().message;
+  }
+  return series;
+}
+
 Result<SeriesMap> BesideTraining::Run(BenchContext& context, const std::set<std::string>& wanted) const {
   const std::string what = Title();
   context.say(what);
   if (spec_.quota > 0) {
     if (const auto possible = CpuGroup::Make(spec_.quota); !possible) return NotRun(possible.error().message);
   }
-  std::vector<ServedModel> served;
-  TANDEM_ASSIGN(served.emplace_back(), PrepareModel(context, spec_.model));
+  PolicySide::Spec sides{.served = {},
+                         .trained = std::vector(static_cast<std::size_t>(spec_.jobs), spec_.trains),
+                         .quota = spec_.quota,
+                         .turn = spec_.windows * context.pace.window};
+  TANDEM_ASSIGN(sides.served.emplace_back(), PrepareModel(context, spec_.model));
   const auto waits = [](const std::string& name) { return name.ends_with(".wait") || name.ends_with(".wait_run"); };
   if (std::ranges::any_of(wanted, waits) && spec_.model != kProbeModel) {
-    TANDEM_ASSIGN(served.emplace_back(), PrepareModel(context, kProbeModel));
+    TANDEM_ASSIGN(sides.served.emplace_back(), PrepareModel(context, kProbeModel));
   }
-  std::map<std::string, std::unique_ptr<PolicySide>> servers;
-  for (const std::string& policy : spec_.policies) {
-    TANDEM_ASSIGN(servers[policy], PolicySide::Start(context, spec_, served, policy));
-  }
-  const PolicySide& first = *servers[spec_.policies.front()];
-  TANDEM_ASSIGN(const double each, first.CpuPerRequest());
-  const double rate = spec_.load * (spec_.quota > 0 ? spec_.quota : context.threads) / each;
-  context.say(Format("{}: {:.1f} requests/s", what, rate));
-
-  const Status counted = first.RunQueueCounted();
-  std::map<std::string, int> rounds;  // That a side has behind it.
-  const auto serve = [&](const PolicySide& side, const std::string& name, bool train) {
-    const bool probe = wanted.contains(name + ".wait") || wanted.contains(name + ".wait_run");
-    return side.Serve({.rate = rate, .number = rounds[name]++, .train = train, .probe = probe && counted});
-  };
-  std::vector<Side> sides = {
-      {.name = "alone", .sample = [&] { return serve(first, "alone", false); }},
-  };
-  for (const std::string& policy : spec_.trained_alone) {
-    sides.push_back({.name = policy, .sample = [&, policy] { return servers[policy]->Train(); }});
-  }
-  for (const std::string& policy : spec_.policies) {
-    sides.push_back({.name = policy, .sample = [&, policy] { return serve(*servers[policy], policy, true); }});
-  }
-  TANDEM_ASSIGN(SeriesMap series, Interleave(context, what, sides));
-  Derive(series);
-  for (const std::string& name : wanted) {
-    if (series[name].samples.empty() && !counted) series[name].not_run = counted.error().message;
-  }
-  return series;
-}
-
-void BesideTraining::Derive(SeriesMap& series) const {
-  const std::vector<double>& loads = series["alone.load"].samples;
-  std::vector<PolicyRounds> policies;
-  for (const std::string& policy : spec_.policies) {
-    const std::vector<double>& rates = series[policy + ".rate"].samples;
-    const std::vector<double>& alone = series[spec_.AloneOf(policy) + ".alone_rate"].samples;
-    std::vector<double>& kept = series[policy + ".kept"].samples;
-    for (std::size_t i = 0; i < rates.size(); ++i) kept.push_back(rates[i] / (alone.at(i) * (1 - loads.at(i))));
-    policies.push_back({.p99 = series[policy + ".p99"].samples, .kept = kept});
-    Series& acknowledged = series[policy + ".acknowledged"];
-    if (acknowledged.samples.empty()) acknowledged.not_run = "no trainer was told to wait or to go on";
-  }
-  series["better"].samples = {static_cast<double>(BetterByRounds(policies))};
-  series["better_by_medians"].samples = {static_cast<double>(BetterByMedians(policies))};
+  Race race(context, spec_, sides, wanted);
+  TANDEM_TRY(race.Start(what));
+  TANDEM_TRY(race.RunLaps(what));
+  return race.Tell();
 }
 
 }  // namespace
@@ -258,6 +242,7 @@ Result<std::unique_ptr<Measurement>> ParseBesideTraining(JsonFields& fields, con
   TANDEM_ASSIGN(spec.jobs, fields.WholeOr("jobs", 1, kMostJobs, 1));
   TANDEM_ASSIGN(spec.load, fields.Number("load", 0.01, 1));
   TANDEM_ASSIGN(spec.windows, fields.Whole("windows", 1, 1000));
+  TANDEM_ASSIGN(spec.pool, fields.WholeOr("pool", 1, 1000, 1));
   TANDEM_ASSIGN(spec.quota, fields.Number("quota", 0, 1024));
   TANDEM_ASSIGN(spec.policies, fields.Texts("policies"));
   const std::string at = fields.At("policies");

@@ -59,6 +59,7 @@ class LoadedServer {
                    {"recovery", LastMissed(later)},
                    {"undisturbed", LastMissed(undisturbed[0].requests)},
                    {"recovery_99", RecoveredAfter(later, kNearlyAll)},
+                   {"recovery_usual", RecoveredAfter(later, InTimeUntil(undisturbed[0].requests, kAfterwards))},
                    {"refusal", Seconds(over[0].refusals.Percentile(50))}};
   }
 
@@ -127,8 +128,8 @@ class Overload final : public Measurement {
   [[nodiscard]] std::vector<std::string> series() const override {
     std::vector<std::string> all;
     for (const char* side : kAdmissions) {
-      for (const char* figure :
-           {"capacity", "full", "over", "recovered", "recovery", "undisturbed", "recovery_99", "refusal"}) {
+      for (const char* figure : {"capacity", "full", "over", "recovered", "recovery", "undisturbed", "recovery_99",
+                                 "recovery_usual", "refusal"}) {
         all.push_back(Format("{}.{}", side, figure));
       }
     }

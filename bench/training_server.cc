@@ -64,15 +64,26 @@ Result<std::vector<std::string>> Flags(const BenchContext& context, const Traini
 
 }  // namespace
 
+double StepsBetween(const OpCounts& before, const OpCounts& after) {
+  double done = 0;
+  double step = 0;
+  for (const auto& [name, op] : after) {
+    const auto then = before.find(name);
+    done += op.typical * (op.runs - (then == before.end() ? 0 : then->second.runs)) / op.ops;
+    step += op.typical;
+  }
+  return step > 0 ? done / step : 0;
+}
+
 TrainingSpan Between(const TrainingMarks& before, const TrainingMarks& after) {
   TrainingSpan span;
-  const double seconds = Seconds(after.at - before.at);
-  for (std::size_t i = 0; i < after.steps.size(); ++i) {
-    span.rates.push_back((after.steps[i] - before.steps.at(i)) / seconds);
+  span.seconds = Seconds(after.at - before.at);
+  for (std::size_t i = 0; i < after.ops.size(); ++i) {
+    span.rates.push_back(StepsBetween(before.ops.at(i), after.ops[i]) / span.seconds);
   }
-  span.cores = (after.cpu - before.cpu) / seconds;
-  const double periods = after.periods - before.periods;
-  span.throttled = periods > 0 ? (after.throttled - before.throttled) / periods : 0;
+  span.cores = (after.cpu - before.cpu) / span.seconds;
+  span.periods = after.periods - before.periods;
+  span.throttled = after.throttled - before.throttled;
   span.acknowledged = loadgen::PercentileBound(before.acknowledgements, after.acknowledgements, 99);
   // A server may begin to tell with the first of them.
   if (after.missed_by_training)
@@ -111,8 +122,7 @@ Status TrainingServer::Submit(const TrainedNetwork& trained) {
   jobs_.push_back(job["id"].asString());
   const MonotonicTime until = RealClock::Instance().Now() + kPatience;
   for (double steps = 0; steps < kFirstSteps;) {
-    TANDEM_ASSIGN(const TrainingMarks now, Look());
-    steps = now.steps.back();
+    TANDEM_ASSIGN(steps, StepsOf(jobs_.back()));
     if (RealClock::Instance().Now() > until) return Fail(ErrorCode::kInternal, "waited in vain for a job's steps");
     std::this_thread::sleep_for(kPoll);
   }
@@ -125,12 +135,35 @@ Status TrainingServer::Tell(const char* what) const {
   return {};
 }
 
-Result<TrainingMarks> TrainingServer::Look() const {
+Result<double> TrainingServer::StepsOf(const std::string& job) const {
+  TANDEM_ASSIGN(auto metrics, Metrics());
+  return metrics.jobs[job].iterations;
+}
+
+Result<OpCounts> TrainingServer::CountOps(const std::string& job) const {
+  TANDEM_ASSIGN(const Json::Value profile, client_->Get(Format("/v2/train/jobs/{}/profile", job)));
+  OpCounts counts;
+  for (const Json::Value& op : profile["ops"]) {
+    OpCount& count = counts[Format("{} {}", op["kind"].asString(), op["name"].asString())];
+    ++count.ops;
+    count.runs += op["count"].asDouble();
+    count.typical += op["typical_ms"].asDouble();
+  }
+  return counts;
+}
+
+Result<loadgen::ServerMetrics> TrainingServer::Metrics() const {
   const loadgen::MetricsSource source{.target = {.host = "127.0.0.1", .port = port()}, .tls = {}, .token = ""};
-  TANDEM_ASSIGN(auto metrics, loadgen::ReadServerMetrics(source, kPatience));
+  return loadgen::ReadServerMetrics(source, kPatience);
+}
+
+Result<TrainingMarks> TrainingServer::Look() const {
+  TANDEM_ASSIGN(auto metrics, Metrics());
   TrainingMarks marks;
+  for (const std::string& job : jobs_) {
+    TANDEM_ASSIGN(marks.ops.emplace_back(), CountOps(job));
+  }
   marks.at = RealClock::Instance().Now();
-  for (const std::string& job : jobs_) marks.steps.push_back(metrics.jobs[job].iterations);
   marks.acknowledgements = std::move(metrics.acknowledgements);
   marks.missed_by_training = metrics.missed_by_training;
   TANDEM_ASSIGN(marks.cpu, server_->CpuSeconds());

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,10 +29,21 @@ struct TrainingServerSpec {
   double quota = 0;                    // Cores' worth of CPU time for it and its trainers; 0: no limit.
 };
 
+// What the operators of one job's trainer have come to, by name; several may share one.
+struct OpCount {
+  int ops = 0;
+  double runs = 0;     // Of all of them.
+  double typical = 0;  // What one run of each takes, added up, in any unit that all share.
+};
+using OpCounts = std::map<std::string, OpCount>;
+// Steps between two moments, of an operator's run as much as it typically takes of a step, as `after` tells: so a step
+// that has begun counts for what is done of it. Every operator runs once a step. Pure.
+[[nodiscard]] double StepsBetween(const OpCounts& before, const OpCounts& after);
+
 // What a server and its control group have counted at one moment.
 struct TrainingMarks {
   MonotonicTime at;
-  std::vector<double> steps;  // Of the jobs, as in the spec.
+  std::vector<OpCounts> ops;  // Of the jobs, as in the spec.
   double cpu = 0;             // Seconds of the server alone.
   double periods = 0;
   double throttled = 0;
@@ -41,9 +53,11 @@ struct TrainingMarks {
 
 // What became of the time between two moments.
 struct TrainingSpan {
+  double seconds = 0;
   std::vector<double> rates;  // Steps a second of the jobs.
   double cores = 0;           // That the server alone used.
-  double throttled = 0;       // Share of the periods whose quota was used up; 0 without one.
+  double periods = 0;         // Of the quota; none without one.
+  double throttled = 0;       // Of them, those whose quota was used up.
   // Seconds until trainers saw that they may go on or not, the p99: the upper bound of its bucket. Empty when no
   // trainer was told anything.
   std::optional<double> acknowledged;
@@ -85,6 +99,10 @@ class TrainingServer {
   explicit TrainingServer(const BenchContext& context) : context_(context) {}
 
   Status Submit(const TrainedNetwork& trained);
+  // What the operators of that job's trainer have come to.
+  [[nodiscard]] Result<OpCounts> CountOps(const std::string& job) const;
+  [[nodiscard]] Result<double> StepsOf(const std::string& job) const;
+  [[nodiscard]] Result<loadgen::ServerMetrics> Metrics() const;
   // The same to all jobs.
   Status Tell(const char* what) const;
 

@@ -12,7 +12,7 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2")
 set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O1 -g1")
 set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g")
 # Of tests: most of a cold build is their compilation, and what they test is compiled as ever.
-set(TANDEM_TEST_OPTIONS $<$<CONFIG:Release>:-O0>)
+set(TANDEM_TEST_OPTIONS $<$<NOT:$<CONFIG:Debug>>:-O0>)
 
 set(TANDEM_SANITIZE "" CACHE STRING "Sanitizers for -fsanitize=, e.g. address,undefined or thread")
 option(TANDEM_TIDY "Check every source with clang-tidy as it is compiled" OFF)
