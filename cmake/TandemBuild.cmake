@@ -95,6 +95,8 @@ if(NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)
   tandem_precompile(tandem_common_headers)
   tandem_precompile(tandem_test_headers <gmock/gmock.h> <gtest/gtest.h>)
   target_compile_options(tandem_test_headers PRIVATE ${TANDEM_TEST_OPTIONS})
+  # With its definitions, which are in what is precompiled: else every test would read the headers as text.
+  target_link_libraries(tandem_test_headers PRIVATE GTest::gmock)
   tandem_precompile(tandem_cli_headers <CLI/CLI.hpp> <json/json.h>)
   target_link_libraries(tandem_cli_headers PRIVATE tandem_cli11 JsonCpp::JsonCpp)
   # With the definitions and folders of those who use them: a precompiled header fits nobody else.
