@@ -133,7 +133,7 @@ std::map<HoldReason, std::chrono::nanoseconds> ContainedTrainer::HeldTimes() con
 
 AcknowledgementTimes ContainedTrainer::Acknowledgements() const {
   AcknowledgementTimes times = process_->board().Acknowledgements();
-  if (lease_) times += lease_->Interruptions();
+  if (lease_) times += lease_->Stops();
   return times;
 }
 
