@@ -131,8 +131,11 @@ std::map<HoldReason, std::chrono::nanoseconds> ContainedTrainer::HeldTimes() con
   return times;
 }
 
-AcknowledgementTimes ContainedTrainer::Acknowledgements() const {
-  AcknowledgementTimes times = process_->board().Acknowledgements();
+AcknowledgementTimes ContainedTrainer::Acknowledgements() {
+  const TrainerBoard& board = process_->board();
+  const AcknowledgementTimes told = board.Acknowledgements();
+  if (told.CanFollow(told_, board.permits_given(), clock_.Now() - started_)) told_ = told;
+  AcknowledgementTimes times = told_;
   if (lease_) times += lease_->Stops();
   return times;
 }

@@ -42,8 +42,9 @@ class ContainedTrainer {
   void SetGated(const std::set<std::size_t>& ops) {
     if (lease_) lease_->SetGated(ops);
   }
-  // How long it took to do as it was told, so far.
-  [[nodiscard]] AcknowledgementTimes Acknowledgements() const;
+  // How long it took to do as it was told, so far. What it tells of that counts as far as it can be true; nothing goes
+  // back.
+  [[nodiscard]] AcknowledgementTimes Acknowledgements();
   // How long the arbiter has stopped it so far, by reason; with that which its operators were let wait.
   [[nodiscard]] std::map<HoldReason, std::chrono::nanoseconds> StoppedTimes() const;
   [[nodiscard]] std::map<HoldReason, std::chrono::nanoseconds> HeldTimes() const;
@@ -94,7 +95,8 @@ class ContainedTrainer {
   const std::unique_ptr<TrainerLease> lease_;  // Null: nobody rules over it. Ends before the process does.
   const MonotonicTime started_;
 
-  std::string cause_;  // Why it was killed, when we did that.
+  AcknowledgementTimes told_;  // The last that it told and that can be true.
+  std::string cause_;          // Why it was killed, when we did that.
   std::uint64_t ops_ = 0;
   std::chrono::nanoseconds watched_{0};  // Of its running time, at the last look.
   std::chrono::nanoseconds silent_{0};   // For so long it has given no sign.

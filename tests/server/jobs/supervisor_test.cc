@@ -9,6 +9,7 @@
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <thread>
 #include <utility>
@@ -371,6 +372,39 @@ TEST_F(DisobedienceTest, ATrainerThatStaysBehindWhenItsJobIsResumedHangs) {
   TurnFor(1s);
   TurnUntil([&] { return Job(id).retries == 1; });
   EXPECT_THAT(Job(id).reason, HasSubstr("did nothing for 300 s"));
+}
+
+TEST_F(DisobedienceTest, OrdersThatATrainerCannotHaveObeyedAreNotCounted) {
+  const auto counted = [this] {
+    supervisor_->Turn();
+    TurnFor(1s);
+    const AcknowledgementTimes times = metrics_.Read().acknowledgements;
+    return std::pair(std::accumulate(times.counts.begin(), times.counts.end(), std::uint64_t{0}), times.sum);
+  };
+  const std::size_t counts = offsetof(TrainerBoard::Page, acknowledged);
+  const std::size_t sum = offsetof(TrainerBoard::Page, acknowledged_sum);
+  const auto wait_for = [](const char* file) { return Format("while [[ ! -e {} ]]; do sleep 0.01; done\n", file); };
+  const char* const most = R"(\377\377\377\377\377\377\377\377)";
+  const char* const two = R"(\2\0\0\0\0\0\0\0)";
+  const char* const one = R"(\1\0\0\0\0\0\0\0)";
+  const JobId id =
+      Begin(Scribble(most, counts) + kPlan + wait_for("long") + Scribble(two, counts) + Scribble(most, sum) +
+            "touch told-long\n" + wait_for("true") + Scribble(two, sum) + "touch told-true\n" + wait_for("less") +
+            Scribble(one, counts) + "touch told-less\nexec sleep 1000");
+  const fs::path folder = JobFolder::Of(options_.state, id).path;
+  const auto have_it_tell = [&](const std::string& what) {
+    std::ofstream(folder / what) << "now";
+    TurnUntil([&] { return fs::exists(folder / ("told-" + what)); });
+  };
+  ASSERT_TRUE(supervisor_->Pause(id));
+  ASSERT_TRUE(supervisor_->Resume(id));
+  EXPECT_EQ(counted(), std::pair(std::uint64_t{0}, 0ns)) << "there were two orders";
+  have_it_tell("long");
+  EXPECT_EQ(counted(), std::pair(std::uint64_t{0}, 0ns)) << "that is longer than it has lived";
+  have_it_tell("true");
+  EXPECT_EQ(counted(), std::pair(std::uint64_t{2}, 2ns));
+  have_it_tell("less");
+  EXPECT_EQ(counted(), std::pair(std::uint64_t{2}, 2ns)) << "nothing goes back";
 }
 
 TEST_F(DisobedienceTest, OrdersThatATrainerOverwritesAreGivenAnewAndToldOnce) {
