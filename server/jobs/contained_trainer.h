@@ -20,14 +20,17 @@
 
 namespace tandem::jobs {
 
+// How many threads a trainer of the job has; `fixed` is what one has that must always have as many.
+[[nodiscard]] int ThreadsOf(const TrainingJob& job, const JobOptions& options, int fixed);
+
 // A trainer within its bounds, whatever it is started for. The memory of its job is bounded by a control group where
 // there is one; elsewhere by RLIMIT_DATA and by looking at what it holds. One that begins no operator for too long is
 // killed. Used by the thread that started it, which must live as long as the trainer should.
 class ContainedTrainer {
  public:
-  // Writes the run file into the folder of the run and starts a trainer for it; where it reads data and how many
-  // threads it has is set here. `name` is that of its control group among those of this state: no two trainers have
-  // the same at a time. The options and the clock are borrowed.
+  // Writes the run file into the folder of the run and starts a trainer for it; where it reads data is set here.
+  // `name` is that of its control group among those of this state: no two trainers have the same at a time. The options
+  // and the clock are borrowed.
   [[nodiscard]] static Result<std::unique_ptr<ContainedTrainer>> Start(TrainerRun run, const std::string& name,
                                                                        const JobOptions& options, const Clock& clock);
 

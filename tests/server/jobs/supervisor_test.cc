@@ -21,6 +21,7 @@
 
 #include "api/base/format.h"
 #include "colocation/board_page.h"
+#include "server/trainer/run_file.h"
 #include "tests/server/jobs/fake_control_group.h"
 #include "tests/server/jobs/store_fixture.h"
 
@@ -191,6 +192,31 @@ TEST_F(SupervisorTest, AMachineThatStoodStillHasNoTrainerThatHangs) {
   }
   EXPECT_EQ(Job(id).state, JobState::kRunning);
   EXPECT_EQ(Job(id).attempts, 1);
+}
+
+TEST_F(SupervisorTest, TheTrainersOfADeterministicJobHaveTheSameThreadsOnEveryServer) {
+  TrainerIs(std::string(kPlan) + "exit 3");
+  options_.running = 3;
+  options_.threads = 3;
+  options_.fixed_threads = 4;
+  Restart();
+  const JobId steady = Submit(R"(,"deterministic":true)");
+  const JobId told = Submit(R"(,"deterministic":true,"threads":7)");
+  const JobId other = Submit();
+  const auto threads = [&](std::int64_t failures) {
+    std::vector<int> found;
+    for (const JobId id : {steady, told, other}) {
+      TurnUntil([&] { return Job(id).retries == failures; });
+      found.push_back(ReadRunFile(JobFolder::Of(options_.state, id).path / "run.json").value().threads);
+    }
+    return found;
+  };
+  EXPECT_THAT(threads(1), testing::ElementsAre(4, 7, 3));
+  options_.threads = 1;
+  options_.fixed_threads = 1;
+  Restart();
+  clock_.Advance(10s);
+  EXPECT_THAT(threads(2), testing::ElementsAre(4, 7, 1));
 }
 
 TEST_F(SupervisorTest, WhatAJobBeganFromIsKnownToTheNextServer) {
