@@ -1,4 +1,5 @@
 """Training behind requests: trainers are stopped and let on as the policy says, and nothing else changes."""
+import os
 import pathlib
 import subprocess
 import sys
@@ -166,16 +167,21 @@ class Pause(ColocationTest):
         until(lambda: not pathlib.Path(f"/proc/{trainer}").exists(), "the trainer goes with its server")
 
 
-class ForbiddenIdleClass(ColocationTest):
-    def test_a_trainer_that_cannot_be_idle_stands_still_while_a_request_is_under_way(self):
-        models.place(self.repository, "slow", models.slow())
-        forbid = [sys.executable, str(pathlib.Path(__file__).parent / "forbid_idle_class.py")]
+class Forbidden(ColocationTest):
+    """What a container's policy may not permit."""
+    def serve(self, call, *flags):
+        forbid = [sys.executable, str(pathlib.Path(__file__).parent / "forbid_call.py"), call]
         self.server = self.start(self.repository,
                                  "--state",
                                  self.state,
                                  "--data-root",
                                  self.data,
+                                 *flags,
                                  within=lambda command: forbid + command)
+
+    def test_a_trainer_that_cannot_be_idle_stands_still_while_a_request_is_under_way(self):
+        models.place(self.repository, "slow", models.slow())
+        self.serve("sched_setscheduler")
         job_id, trainer = self.begin()
         self.assertFalse(self.state_now()["trainers_yield"])
         client = Connection(self.server.http_port)
@@ -188,6 +194,20 @@ class ForbiddenIdleClass(ColocationTest):
         subprocess.run(["kill", "-9", str(trainer)], check=True)
         until(lambda: self.show(job_id)["attempts"] == 2 and self.server.trainers(), "another trainer")
         self.assertEqual(self.server.log().count("cannot be put into the kernel's idle class"), 1, "told once")
+
+    def test_where_cores_cannot_be_divided_trainers_are_of_the_idle_class(self):
+        cores = os.sched_getaffinity(0)
+        if len(cores) < 2:
+            self.skipTest("there is one core only")
+        self.serve("sched_setaffinity", "--colocation", "partition")
+        job_id, trainer = self.begin()
+        self.assertEqual(os.sched_getaffinity(trainer), cores)
+        self.assertEqual(os.sched_getaffinity(self.server.pid), cores)
+        self.assertEqual(os.sched_getscheduler(trainer), os.SCHED_IDLE)
+        self.assertEqual(self.state_now()["policy"], "idle", "which is what it comes to")
+        self.accuracy()
+        self.wait_step(job_id, self.show(job_id)["progress"]["step"] + 5)
+        self.assertEqual(self.server.log().count("the cores cannot be divided"), 1, "told once")
 
 
 class Quota(ColocationTest):
