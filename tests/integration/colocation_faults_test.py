@@ -74,6 +74,8 @@ class HostileTrainer(ColocationTest):
         for attempt in ("truncate", "shrink", "grow", "reopen"):
             self.assertIn(f"{attempt} EPERM", log)
         (trainer, ) = self.server.trainers()
+        obeyed = lambda: self.server.metric("tandem_gate_acknowledgement_seconds_count")
+        told = [obeyed()]
         # Whatever reads the board reads garbage now, and whatever writes there is overwritten.
         for _ in range(5):
             self.accuracy()
@@ -82,8 +84,13 @@ class HostileTrainer(ColocationTest):
             self.assertGreaterEqual(self.held(job_id, "requests"), 0)
             # Where a hole was at the last look, no operators are.
             until(lambda: self.server.call("GET", f"/v2/train/jobs/{job_id}/profile").status == 200, "a profile")
+            told.append(obeyed())
         for call in ("pause", "resume"):
             self.call("POST", f"/jobs/{job_id}/{call}")
+        told.append(obeyed())
+        self.assertEqual(told, sorted(told))
+        # Orders that it was given: for each of the requests to wait and to go on, and those two.
+        self.assertLess(told[-1], 1000)
         self.assertEqual(self.server.trainers(), [trainer], "it is still at it")
         self.assertEqual(self.kinds(job_id).count("board_overwritten"), 1, "told once, however often it happens")
         self.call("POST", f"/jobs/{job_id}/cancel")

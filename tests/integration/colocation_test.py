@@ -210,6 +210,35 @@ class Forbidden(ColocationTest):
         self.assertEqual(self.server.log().count("the cores cannot be divided"), 1, "told once")
 
 
+class Told(ColocationTest):
+    def test_metrics_tell_how_soon_trainers_obey_and_what_their_operators_are_taken_for(self):
+        models.place(self.repository, "digits", models.mlp(hidden=32768))  # Whose operators take milliseconds anywhere.
+        self.server = self.start(self.repository, "--state", self.state, "--data-root", self.data, "--colocation",
+                                 "none")
+        heavy = lambda: self.server.metric('tandem_op_class_total{class="heavy"}')
+        obeyed = lambda: self.server.metric("tandem_gate_acknowledgement_seconds_count")
+        self.assertIn("tandem_gate_acknowledgement_seconds_count 0\n",
+                      self.server.call("GET", "/metrics").body.decode())
+        job_id = self.submit(**LONG, batch_size=256)["id"]
+        until(self.server.trainers, "a trainer")
+        # Before its operators have run nothing is known of them that would make them heavy.
+        self.call("POST", f"/jobs/{job_id}/pause")
+        until(lambda: self.server.call("GET", f"/v2/train/jobs/{job_id}/profile").status == 200,
+              "it was looked at its operators")
+        self.assertEqual(heavy(), 0)
+        until(lambda: obeyed() == 1, "it waits, as it was told")
+        self.call("POST", f"/jobs/{job_id}/resume")
+        until(lambda: obeyed() == 2, "and goes on")
+        until(lambda: heavy() > 0, "they have run")
+        lines = self.server.call("GET", "/metrics").body.decode().splitlines()
+        buckets = [
+            float(line.rsplit(" ", 1)[1]) for line in lines
+            if line.startswith("tandem_gate_acknowledgement_seconds_bucket")
+        ]
+        self.assertEqual((buckets, buckets[-1]), (sorted(buckets), 2))
+        self.assertGreater(self.server.metric("tandem_gate_acknowledgement_seconds_sum"), 0)
+
+
 class Quota(ColocationTest):
     def setUp(self):
         super().setUp()
