@@ -224,7 +224,7 @@ std::chrono::nanoseconds Arbiter::Apply(const ColocationDecision& decision, std:
     }
     const bool stood = trainer.held.has_value();
     ApplyTo(trainer, hold);
-    if (!stood && trainer.held && !decision.hold) trainer.interruptions.Add(clock_.Now() - began);
+    if (!stood && trainer.held) trainer.stops.Add(clock_.Now() - began);
     if (ruled) SetThreads(trainer, decision.threads);
   }
   state_.applied.Add(clock_.Now() - began);
@@ -340,9 +340,9 @@ std::map<HoldReason, std::chrono::nanoseconds> TrainerLease::HeldTimes() const {
   return times;
 }
 
-AcknowledgementTimes TrainerLease::Interruptions() const {
+AcknowledgementTimes TrainerLease::Stops() const {
   const MutexLock lock(arbiter_.mu_);
-  return arbiter_.trainers_.at(id_).interruptions;
+  return arbiter_.trainers_.at(id_).stops;
 }
 
 }  // namespace tandem

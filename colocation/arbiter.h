@@ -88,7 +88,7 @@ class Arbiter {
     // The operator that was stopped last after it had begun, by its number, and when it goes on whatever is decided.
     std::uint64_t interrupted = 0;
     MonotonicTime interrupted_until;
-    AcknowledgementTimes interruptions;
+    AcknowledgementTimes stops;
     std::optional<HoldReason> held;
     MonotonicTime since;
     std::array<std::chrono::nanoseconds, kHoldReasons.size()> total{};  // By reason.
@@ -178,8 +178,8 @@ class TrainerLease {
   [[nodiscard]] bool lost() const;
   // How long it was stopped so far, by reason.
   [[nodiscard]] std::map<HoldReason, std::chrono::nanoseconds> HeldTimes() const;
-  // How long it took to be stopped in the middle of heavy operators.
-  [[nodiscard]] AcknowledgementTimes Interruptions() const;
+  // How long it took to stop it, each time: from the beginning of the decision until the signal was sent.
+  [[nodiscard]] AcknowledgementTimes Stops() const;
 
  private:
   friend class Arbiter;

@@ -1,7 +1,6 @@
 #include "colocation/trainer_board.h"
 
 #include <algorithm>
-#include <bit>
 #include <climits>
 #include <cmath>
 #include <new>
@@ -44,22 +43,6 @@ double Bounded(double flops) {
 
 }  // namespace
 
-std::size_t AcknowledgementTimes::BucketOf(nanoseconds time) {
-  const auto microseconds = static_cast<std::uint64_t>(time.count()) / 1000;
-  return std::min<std::size_t>(std::bit_width(microseconds), kBuckets - 1);
-}
-
-void AcknowledgementTimes::Add(nanoseconds time) {
-  ++counts[BucketOf(time)];
-  sum += time;
-}
-
-AcknowledgementTimes& AcknowledgementTimes::operator+=(const AcknowledgementTimes& other) {
-  for (std::size_t i = 0; i < counts.size(); ++i) counts[i] += other.counts[i];
-  sum += other.sum;
-  return *this;
-}
-
 Result<std::unique_ptr<TrainerBoard>> TrainerBoard::Create() {
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
   TANDEM_ASSIGN(auto pages, SharedPages::Create("tandem-board", sizeof(Page), SharedPages::Others::kWrite));
@@ -91,6 +74,7 @@ void TrainerBoard::Wake() {
 
 void TrainerBoard::Set(Permit permit, MonotonicTime now) {
   if (board::PermitOf(given_) == permit) return;
+  permits_given_.fetch_add(1, std::memory_order_relaxed);
   page_->ordered_at.store(nanoseconds(now.time_since_epoch()).count(), std::memory_order_relaxed);
   Order(permit, board::ThreadsOf(given_));
 }

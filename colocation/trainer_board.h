@@ -16,6 +16,7 @@
 #include "api/base/clock.h"
 #include "api/base/op_gate.h"
 #include "api/base/result.h"
+#include "colocation/acknowledgement_times.h"
 #include "colocation/serving_sign.h"
 #include "colocation/shared_pages.h"
 #include "profiler/op_profile.h"
@@ -62,23 +63,6 @@ struct OverwrittenBoard {
 struct RunningOp {
   std::size_t place = 0;
   std::uint64_t number = 0;
-};
-
-// How long trainers took to do as they were told: to stand still, or to go on. Those that had nothing to change are not
-// counted.
-struct AcknowledgementTimes {
-  // Up to 1, 2, 4 … µs, each without those before it; the last has the rest.
-  static constexpr std::size_t kBuckets = 22;
-  std::array<std::uint64_t, kBuckets> counts{};
-  std::chrono::nanoseconds sum{0};
-
-  [[nodiscard]] static std::chrono::microseconds Bound(std::size_t bucket) {
-    return std::chrono::microseconds(std::int64_t{1} << bucket);
-  }
-  // The place of a time, which is not negative.
-  [[nodiscard]] static std::size_t BucketOf(std::chrono::nanoseconds time);
-  void Add(std::chrono::nanoseconds time);
-  AcknowledgementTimes& operator+=(const AcknowledgementTimes& other);
 };
 
 // Pages that a server and one trainer share: orders one way; signs of life, operators and their times the other. The
@@ -128,6 +112,8 @@ class TrainerBoard {
   // The runs that ended last, the oldest first, without those that ended before `since`.
   [[nodiscard]] std::vector<OpRecord> Recent(MonotonicTime since) const;
   [[nodiscard]] AcknowledgementTimes Acknowledgements() const;
+  // How many orders were given that a trainer may acknowledge: those that change the permit.
+  [[nodiscard]] std::uint64_t permits_given() const { return permits_given_.load(std::memory_order_relaxed); }
 
  private:
   friend class BoardGate;
@@ -141,6 +127,7 @@ class TrainerBoard {
   // Orders, where no trainer can change them.
   std::uint32_t given_ = 0;
   std::set<std::size_t> gated_;
+  std::atomic<std::uint64_t> permits_given_{0};
 };
 
 // The trainer's side of a board, as the training runtime asks it. Training thread only.

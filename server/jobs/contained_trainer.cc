@@ -54,10 +54,15 @@ void TellOfFallbacks(const TrainerProcess& process, const JobOptions& options) {
 
 }  // namespace
 
+int ThreadsOf(const TrainingJob& job, const JobOptions& options, int fixed) {
+  if (job.threads > 0) return job.threads;
+  // With other threads an operator may add up in another order.
+  return job.deterministic ? fixed : options.threads;
+}
+
 Result<std::unique_ptr<ContainedTrainer>> ContainedTrainer::Start(TrainerRun run, const std::string& name,
                                                                   const JobOptions& options, const Clock& clock) {
   run.data_root = options.data_root;
-  run.threads = run.job.threads > 0 ? run.job.threads : run.job.deterministic ? options.fixed_threads : options.threads;
   const std::filesystem::path run_file = run.folder / "run.json";
   TANDEM_TRY(WriteRunFile(run, run_file));
   const int threads = run.threads;
@@ -131,9 +136,12 @@ std::map<HoldReason, std::chrono::nanoseconds> ContainedTrainer::HeldTimes() con
   return times;
 }
 
-AcknowledgementTimes ContainedTrainer::Acknowledgements() const {
-  AcknowledgementTimes times = process_->board().Acknowledgements();
-  if (lease_) times += lease_->Interruptions();
+AcknowledgementTimes ContainedTrainer::Acknowledgements() {
+  const TrainerBoard& board = process_->board();
+  const AcknowledgementTimes told = board.Acknowledgements();
+  if (told.CanFollow(told_, board.permits_given(), clock_.Now() - started_)) told_ = told;
+  AcknowledgementTimes times = told_;
+  if (lease_) times += lease_->Stops();
   return times;
 }
 

@@ -20,14 +20,17 @@
 
 namespace tandem::jobs {
 
+// How many threads a trainer of the job has; `fixed` is what one has that must always have as many.
+[[nodiscard]] int ThreadsOf(const TrainingJob& job, const JobOptions& options, int fixed);
+
 // A trainer within its bounds, whatever it is started for. The memory of its job is bounded by a control group where
 // there is one; elsewhere by RLIMIT_DATA and by looking at what it holds. One that begins no operator for too long is
 // killed. Used by the thread that started it, which must live as long as the trainer should.
 class ContainedTrainer {
  public:
-  // Writes the run file into the folder of the run and starts a trainer for it; where it reads data and how many
-  // threads it has is set here. `name` is that of its control group among those of this state: no two trainers have
-  // the same at a time. The options and the clock are borrowed.
+  // Writes the run file into the folder of the run and starts a trainer for it; where it reads data is set here.
+  // `name` is that of its control group among those of this state: no two trainers have the same at a time. The options
+  // and the clock are borrowed.
   [[nodiscard]] static Result<std::unique_ptr<ContainedTrainer>> Start(TrainerRun run, const std::string& name,
                                                                        const JobOptions& options, const Clock& clock);
 
@@ -42,8 +45,9 @@ class ContainedTrainer {
   void SetGated(const std::set<std::size_t>& ops) {
     if (lease_) lease_->SetGated(ops);
   }
-  // How long it took to do as it was told, so far.
-  [[nodiscard]] AcknowledgementTimes Acknowledgements() const;
+  // How long it took to do as it was told, so far. What it tells of that counts as far as it can be true; nothing goes
+  // back.
+  [[nodiscard]] AcknowledgementTimes Acknowledgements();
   // How long the arbiter has stopped it so far, by reason; with that which its operators were let wait.
   [[nodiscard]] std::map<HoldReason, std::chrono::nanoseconds> StoppedTimes() const;
   [[nodiscard]] std::map<HoldReason, std::chrono::nanoseconds> HeldTimes() const;
@@ -94,7 +98,8 @@ class ContainedTrainer {
   const std::unique_ptr<TrainerLease> lease_;  // Null: nobody rules over it. Ends before the process does.
   const MonotonicTime started_;
 
-  std::string cause_;  // Why it was killed, when we did that.
+  AcknowledgementTimes told_;  // The last that it told and that can be true.
+  std::string cause_;          // Why it was killed, when we did that.
   std::uint64_t ops_ = 0;
   std::chrono::nanoseconds watched_{0};  // Of its running time, at the last look.
   std::chrono::nanoseconds silent_{0};   // For so long it has given no sign.

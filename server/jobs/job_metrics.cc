@@ -91,13 +91,10 @@ void JobMetrics::Classified(OpClass op_class) {
 
 void JobMetrics::Acknowledged(const AcknowledgementTimes& now, const AcknowledgementTimes& before) {
   const MutexLock lock(mu_);
-  // A trainer's word: it may go back.
   for (std::size_t i = 0; i < now.counts.size(); ++i) {
-    if (now.counts[i] > before.counts[i]) acknowledgements_.counts[i] += now.counts[i] - before.counts[i];
+    acknowledgements_.counts[i] += now.counts[i] - before.counts[i];
   }
-  // Also, it may be anything: of one look it adds at most this, so that the sum lasts for centuries.
-  constexpr std::chrono::nanoseconds kMost = std::chrono::minutes(1);
-  if (now.sum > before.sum) acknowledgements_.sum += std::min(now.sum - before.sum, kMost);
+  acknowledgements_.sum += now.sum - before.sum;
 }
 
 void JobMetrics::Count(PublishResult result) {

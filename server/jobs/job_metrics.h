@@ -65,7 +65,7 @@ class JobMetrics {
   void Forget(JobId job) EXCLUDES(mu_);
   void Count(PublishResult result) EXCLUDES(mu_);
   void Classified(OpClass op_class) EXCLUDES(mu_);
-  // What a trainer has told, and had told before.
+  // Of a trainer so far, and before; nothing of it has gone back.
   void Acknowledged(const AcknowledgementTimes& now, const AcknowledgementTimes& before) EXCLUDES(mu_);
   void SetStates(std::map<JobState, std::int64_t> states) EXCLUDES(mu_);
 

@@ -58,6 +58,9 @@ struct JobRecord {
   bool publish_due = false;  // It has succeeded, is to be published by itself, and that was not tried to its end yet.
   // Of one that has succeeded: what it came to in its evaluation before its first step, if it was measured.
   std::optional<double> baseline;
+  // That each trainer of a deterministic job has whose description names no number: as many as when it was first
+  // admitted.
+  std::optional<int> fixed_threads;
 };
 
 // What a transition changes besides the state; what is not given stays.
@@ -66,8 +69,9 @@ struct TransitionFields {
   std::optional<std::string> model_version;
   std::optional<std::int64_t> next_attempt_at;  // Only with kRetry and kRequeue; each other action forgets it.
   std::optional<JobProgress> progress;
-  bool publish_due = false;        // Only with kSucceed.
-  std::optional<double> baseline;  // Only with kSucceed.
+  bool publish_due = false;          // Only with kSucceed.
+  std::optional<double> baseline;    // Only with kSucceed.
+  std::optional<int> fixed_threads;  // A job that has some keeps them.
 };
 
 struct JobQuery {

@@ -18,7 +18,7 @@ constexpr std::size_t kMaxReasonBytes = 8192;
 constexpr std::string_view kSelect =
     "SELECT id, state, name, owner, idempotency_key, spec, model, model_version, priority, created_at, started_at, "
     "ended_at, step, total_steps, epoch, loss, metric_name, metric, best_metric, attempts, retries, next_attempt_at, "
-    "reason, published_version, publish_due, baseline FROM jobs ";
+    "reason, published_version, publish_due, baseline, fixed_threads FROM jobs ";
 
 // A row of kSelect.
 Result<JobRecord> ToRecord(const Statement& row) {
@@ -27,6 +27,8 @@ Result<JobRecord> ToRecord(const Statement& row) {
     return Fail(ErrorCode::kInternal, "job {} has the state '{}', which is not known", row.Whole(0),
                 Excerpt(row.Text(1)));
   }
+  std::optional<int> fixed_threads;
+  if (const auto threads = row.WholeOrNone(26)) fixed_threads = static_cast<int>(*threads);
   return JobRecord{.id = row.Whole(0),
                    .state = *state,
                    .name = row.Text(2),
@@ -52,7 +54,8 @@ Result<JobRecord> ToRecord(const Statement& row) {
                    .reason = row.Text(22),
                    .published_version = row.Text(23),
                    .publish_due = row.Whole(24) != 0,
-                   .baseline = row.NumberOrNone(25)};
+                   .baseline = row.NumberOrNone(25),
+                   .fixed_threads = fixed_threads};
 }
 
 Result<std::string> Sha256(std::string_view text) {
@@ -217,12 +220,12 @@ Result<JobRecord> JobStore::Transition(JobId id, JobAction action, const Transit
   const bool succeeds = action == JobAction::kSucceed;
   TANDEM_TRY(database_->Execute(
       "UPDATE jobs SET state = ?, reason = ?, model_version = ?, attempts = attempts + ?, retries = retries + ?, "
-      "started_at = coalesce(started_at, ?), ended_at = ?, next_attempt_at = ?, publish_due = ?, baseline = ? "
-      "WHERE id = ?",
+      "started_at = coalesce(started_at, ?), ended_at = ?, next_attempt_at = ?, publish_due = ?, baseline = ?, "
+      "fixed_threads = coalesce(fixed_threads, ?) WHERE id = ?",
       JobStateName(*next), reason, fields.model_version.value_or(before.model_version), action == JobAction::kAdmit,
       action == JobAction::kRetry, started ? std::optional(now) : std::nullopt,
       HasEnded(*next) ? std::optional(now) : std::nullopt, waits ? fields.next_attempt_at : std::nullopt,
-      succeeds && fields.publish_due, succeeds ? fields.baseline : std::nullopt, id));
+      succeeds && fields.publish_due, succeeds ? fields.baseline : std::nullopt, fields.fixed_threads, id));
   if (fields.progress) TANDEM_TRY(WriteProgress(id, *fields.progress));
   TANDEM_TRY(InsertEvent(id, "state", StateEvent(before.state, *next, JobActionName(action), reason)));
   TANDEM_ASSIGN(JobRecord after, Read(id));

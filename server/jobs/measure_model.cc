@@ -48,7 +48,12 @@ Result<double> MeasureModel(const TrainingJob& job, const fs::path& model, const
   fs::remove_all(place, ec);
   fs::create_directories(place, ec);
   if (ec) return Fail(ErrorCode::kInternal, "'{}' cannot be made: {}", place.string(), ec.message());
-  TrainerRun run{.job = job, .model = model, .folder = place, .data_root = {}, .measure_only = true};
+  TrainerRun run{.job = job,
+                 .model = model,
+                 .folder = place,
+                 .data_root = {},
+                 .threads = ThreadsOf(job, options, options.fixed_threads),
+                 .measure_only = true};
   // It is measured as it is: with its own head, and whatever its weights are called.
   run.job.replace_head.reset();
   run.job.trainable.clear();

@@ -199,7 +199,7 @@ void Supervisor::StartDue() {
   });
   for (const JobRecord& job : due) {
     if (active_.size() >= static_cast<std::size_t>(options_.running)) return;
-    auto admitted = store_.Transition(job.id, JobAction::kAdmit);
+    auto admitted = store_.Transition(job.id, JobAction::kAdmit, {.fixed_threads = options_.fixed_threads});
     if (!admitted) {
       LogError("a job cannot be begun", {{"job", std::to_string(job.id)}, {"reason", admitted.error().message}});
       next_attempt_ = now + kBetweenSettling;
@@ -218,11 +218,15 @@ Status Supervisor::StartJob(JobRecord record) {
   auto job = ParseTrainingJob(record.spec);
   if (!job) return std::unexpected(job.error().ToError());
   const JobFolder folder = JobFolder::Of(options_.state, record.id);
-  TANDEM_ASSIGN(
-      auto trainer,
-      ContainedTrainer::Start(
-          {.job = *job, .model = folder.source_model(), .folder = folder.path, .data_root = {}, .number = record.id},
-          Format("job-{}", record.id), options_, clock_));
+  const TrainerRun run{
+      .job = *job,
+      .model = folder.source_model(),
+      .folder = folder.path,
+      .data_root = {},
+      .threads = ThreadsOf(*job, options_, record.fixed_threads.value_or(options_.fixed_threads)),
+      .number = record.id,
+  };
+  TANDEM_ASSIGN(auto trainer, ContainedTrainer::Start(run, Format("job-{}", record.id), options_, clock_));
   LogInfo("trainer started", {{"job", std::to_string(record.id)}, {"pid", std::to_string(trainer->process().pid())}});
   metrics_.Started(record.id);
   const MonotonicTime now = clock_.Now();

@@ -17,15 +17,27 @@
 namespace tandem {
 namespace {
 
-Status KeepTo(std::span<const int> cores) {
-  const cpu_set_t set = CoreSet(cores);
-  if (::sched_setaffinity(0, sizeof set, &set) == 0) return {};
-  return Fail(ErrorCode::kUnavailable, "--colocation: the cores cannot be divided: {}", ErrnoText());
+// The policy by that name, and the cores divided if it wants that; where they cannot be, the one that comes nearest to
+// it without.
+Result<std::unique_ptr<const ColocationPolicy>> ChoosePolicy(const ServeOptions& options,
+                                                             std::vector<int>& training_cores) {
+  TANDEM_ASSIGN(auto policy, MakeColocationPolicy(options.colocation));
+  const std::vector<int> cores = AllowedCoreNumbers();
+  const auto serving = policy->ServingCores(static_cast<int>(cores.size()));
+  if (!serving || !options.allow_training) return policy;
+  const cpu_set_t set = CoreSet(std::span(cores).first(static_cast<std::size_t>(*serving)));
+  if (::sched_setaffinity(0, sizeof set, &set) != 0) {
+    LogWarning("the cores cannot be divided: trainers are of the kernel's idle class instead",
+               {{"reason", ErrnoText()}});
+    return MakeColocationPolicy("idle");
+  }
+  training_cores.assign(cores.begin() + *serving, cores.end());
+  return policy;
 }
 
-int TrainingThreads(const ServeOptions& options, const ColocationPolicy& policy, bool paced) {
+int TrainingThreads(const ServeOptions& options, const ColocationPolicy& policy, CoreCounts cores, bool paced) {
   if (options.training_threads > 0) return options.training_threads;
-  return TrainerThreads(policy, {.allowed = AllowedCores(), .usable = UsableCores()}, paced);
+  return TrainerThreads(policy, cores, paced);
 }
 
 ArbitratedMachine Machine(const ServeOptions& options) {
@@ -40,11 +52,13 @@ ArbitratedMachine Machine(const ServeOptions& options) {
 
 Result<Colocation> SetUpColocation(const ServeOptions& options, const Clock& clock, FlightRecorder& recorder) {
   Colocation colocation;
-  TANDEM_ASSIGN(colocation.policy, MakeColocationPolicy(options.colocation));
+  // All that there are: before they are divided.
+  const CoreCounts cores{.allowed = AllowedCores(), .usable = UsableCores()};
+  const ArbitratedMachine machine = Machine(options);
+  TANDEM_ASSIGN(colocation.policy, ChoosePolicy(options, colocation.training_cores));
   const ColocationPolicy& policy = *colocation.policy;
   CpuLimitMeters limits;
   if (policy.heeds_quotas() && options.allow_training) limits = OpenCpuLimits();
-  const ArbitratedMachine machine = Machine(options);
   for (const auto& meter : limits.meters) {
     const auto limit = meter->Limit();
     if (!limit || !Binds(*limit, machine.all_cores)) continue;
@@ -54,13 +68,8 @@ Result<Colocation> SetUpColocation(const ServeOptions& options, const Clock& clo
   for (const std::string& group : limits.unread) {
     LogWarning("training is not paced by a CPU limit: its use cannot be read", {{"group", group}});
   }
-  colocation.training_threads = TrainingThreads(options, policy, limits.unread.empty());
-  colocation.fixed_threads = TrainingThreads(options, policy, false);
-  const std::vector<int> cores = AllowedCoreNumbers();
-  if (const auto serving = policy.ServingCores(static_cast<int>(cores.size())); serving && options.allow_training) {
-    TANDEM_TRY(KeepTo(std::span(cores).first(static_cast<std::size_t>(*serving))));
-    colocation.training_cores.assign(cores.begin() + *serving, cores.end());
-  }
+  colocation.training_threads = TrainingThreads(options, policy, cores, limits.unread.empty());
+  colocation.fixed_threads = TrainingThreads(options, policy, cores, false);
   if (policy.fits_around_runs() && options.allow_training) {
     auto sign = ServingSign::Create();
     if (sign) {

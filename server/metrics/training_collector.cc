@@ -64,8 +64,8 @@ MetricFamily Held(const std::vector<JobTotals>& jobs) {
 
 MetricFamily Acknowledgements(const AcknowledgementTimes& times) {
   return HistogramFamily("tandem_gate_acknowledgement_seconds",
-                         "Time until a trainer that had to stand still did, or one that waited went on", times.counts,
-                         AcknowledgementTimes::Bound, times.sum);
+                         "Time until trainers obeyed an order to wait or to go on, or were sent the signal to stop",
+                         times.counts, AcknowledgementTimes::Bound, times.sum);
 }
 
 MetricFamily Classified(const std::map<OpClass, std::int64_t>& classified) {

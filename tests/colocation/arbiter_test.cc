@@ -20,6 +20,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
+std::uint64_t StopsOf(const TrainerLease& lease) {
+  std::uint64_t count = 0;
+  for (const std::uint64_t bucket : lease.Stops().counts) count += bucket;
+  return count;
+}
+
 class ArbiterTest : public testing::Test {
  protected:
   const std::unique_ptr<const ColocationPolicy> pause_ = MakeColocationPolicy("pause").value();
@@ -43,6 +49,27 @@ TEST_F(ArbiterTest, StopsTrainersWhileThePolicySaysSo) {
   EXPECT_TRUE(one.Becomes(false));
   EXPECT_TRUE(two.Becomes(false));
   EXPECT_GT(lease->HeldTimes().at(HoldReason::kRequests), 0ns);
+}
+
+TEST_F(ArbiterTest, CountsHowLongEachStopTook) {
+  const StoppableChild one;
+  StoppableChild gone;
+  const auto lease = arbiter_.Admit({.pidfd = one.pidfd()});
+  const auto lost = arbiter_.Admit({.pidfd = gone.pidfd()});
+  gone.End();
+  EXPECT_EQ(StopsOf(*lease), 0U);
+  for (std::uint64_t i = 1; i <= 3; ++i) {
+    arbiter_.RequestBegan();
+    ASSERT_TRUE(one.Becomes(true));
+    EXPECT_TRUE(Eventually([&] { return StopsOf(*lease) == i; })) << i;
+    arbiter_.RequestBegan();
+    arbiter_.RequestEnded();
+    arbiter_.RequestEnded();
+    ASSERT_TRUE(one.Becomes(false));
+    EXPECT_EQ(StopsOf(*lease), i) << "it is let on, which is no stop";
+  }
+  EXPECT_GT(lease->Stops().sum, 0ns);
+  EXPECT_EQ(StopsOf(*lost), 0U) << "who cannot be signalled does not stop";
 }
 
 TEST_F(ArbiterTest, LetsATrainerOnWhoseLeaseEnds) {
@@ -320,11 +347,8 @@ class InterruptingArbiterTest : public testing::Test {
     gate_.Announce(std::vector<OpInfo>(2));
     lease_->SetGated({1});
   }
-  [[nodiscard]] std::uint64_t Interruptions() const {
-    std::uint64_t count = 0;
-    for (const std::uint64_t bucket : lease_->Interruptions().counts) count += bucket;
-    return count;
-  }
+  // Nobody is stopped here but in the middle of an operator.
+  [[nodiscard]] std::uint64_t Interruptions() const { return StopsOf(*lease_); }
 
   const std::unique_ptr<const ColocationPolicy> tandem_ = MakeColocationPolicy("tandem").value();
   Arbiter arbiter_{RealClock::Instance(), *tandem_, {}, {}};

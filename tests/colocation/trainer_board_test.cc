@@ -185,6 +185,27 @@ TEST_F(BoardGateTest, AnOrderIsAcknowledgedByWhoHadToStop) {
   EXPECT_EQ(times().sum, 40ms) << "once";
 }
 
+TEST_F(BoardGateTest, WhoObeysIsBelieved) {
+  std::mt19937_64 random(11);
+  const MonotonicTime start = clock_.Now();
+  AcknowledgementTimes believed;
+  board_->SetGated({1});
+  Permit permit = Permit::kRun;
+  for (int i = 0; i < 2000; ++i) {
+    if (random() % 3 == 0) {
+      permit = random() % 2 == 0 ? Permit::kLightOnly : Permit::kRun;
+      board_->Set(permit, clock_.Now());
+    }
+    clock_.Advance(std::chrono::microseconds(random() % 5000));
+    Run(0, 1us);
+    if (permit == Permit::kRun) Run(1, 1us);  // Else it would wait, on a clock that stands still.
+    const AcknowledgementTimes told = board_->Acknowledgements();
+    ASSERT_TRUE(told.CanFollow(believed, board_->permits_given(), clock_.Now() - start)) << i;
+    believed = told;
+  }
+  EXPECT_GT(believed.sum, 0ns);
+}
+
 TEST_F(BoardGateTest, KeepsTheNewestRunsAndHasRoomForEveryOperator) {
   std::vector<OpInfo> ops(TrainerBoard::kOps + 5, OpInfo{.kind = std::string(500, 'k'), .name = ""});
   gate_.Announce(ops);
@@ -269,6 +290,29 @@ TEST_F(HostileBoardTest, GarbageIsReadWithinBounds) {
     // Orders are what the server gave, not what lies there.
     Set(round % 2 == 0 ? Permit::kHold : Permit::kRun);
   }
+}
+
+TEST(AcknowledgementTimes, WhatCannotBeTrueIsKnown) {
+  AcknowledgementTimes before;
+  before.Add(3ms);
+  before.Add(3ms);
+  AcknowledgementTimes told = before;
+  told.Add(1s);
+  EXPECT_TRUE(before.CanFollow(before, 2, 1h));
+  EXPECT_TRUE(told.CanFollow(before, 3, 1h));
+  EXPECT_FALSE(told.CanFollow(before, 2, 1h)) << "more than there were orders";
+  EXPECT_FALSE(told.CanFollow(before, 3, 1s)) << "longer than it has lived";
+  EXPECT_FALSE(before.CanFollow(told, 3, 1h)) << "it goes back";
+  AcknowledgementTimes moved = before;
+  --moved.counts[AcknowledgementTimes::BucketOf(3ms)];
+  ++moved.counts[0];
+  EXPECT_FALSE(moved.CanFollow(before, 3, 1h)) << "another time than it said before";
+  AcknowledgementTimes garbage;
+  garbage.counts.fill(~std::uint64_t{0});
+  EXPECT_FALSE(garbage.CanFollow(before, 3, 1h));
+  garbage.counts.fill(0);
+  garbage.counts[0] = garbage.counts[1] = std::uint64_t{1} << 63;
+  EXPECT_FALSE(garbage.CanFollow({}, 3, 1h)) << "their sum is nothing";
 }
 
 TEST_F(HostileBoardTest, LiesInTheRightFormAreReadWithinBounds) {

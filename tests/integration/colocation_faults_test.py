@@ -74,6 +74,8 @@ class HostileTrainer(ColocationTest):
         for attempt in ("truncate", "shrink", "grow", "reopen"):
             self.assertIn(f"{attempt} EPERM", log)
         (trainer, ) = self.server.trainers()
+        obeyed = lambda: self.server.metric("tandem_gate_acknowledgement_seconds_count")
+        told = [obeyed()]
         # Whatever reads the board reads garbage now, and whatever writes there is overwritten.
         for _ in range(5):
             self.accuracy()
@@ -82,8 +84,13 @@ class HostileTrainer(ColocationTest):
             self.assertGreaterEqual(self.held(job_id, "requests"), 0)
             # Where a hole was at the last look, no operators are.
             until(lambda: self.server.call("GET", f"/v2/train/jobs/{job_id}/profile").status == 200, "a profile")
+            told.append(obeyed())
         for call in ("pause", "resume"):
             self.call("POST", f"/jobs/{job_id}/{call}")
+        told.append(obeyed())
+        self.assertEqual(told, sorted(told))
+        # Orders that it was given: for each of the requests to wait and to go on, and those two.
+        self.assertLess(told[-1], 1000)
         self.assertEqual(self.server.trainers(), [trainer], "it is still at it")
         self.assertEqual(self.kinds(job_id).count("board_overwritten"), 1, "told once, however often it happens")
         self.call("POST", f"/jobs/{job_id}/cancel")
@@ -126,6 +133,80 @@ class Disobedience(ColocationTest):
         until(lambda: self.show(job_id)["attempts"] == 2, "another trainer")
         self.assertEqual(self.reasons(job_id), [f"its trainer did nothing for {hang} s and was killed"])
         self.wait_step(job_id, self.show(job_id)["progress"]["step"] + 5)
+
+
+class KilledAtTheGate(ColocationTest):
+    """A trainer that goes while it waits at one of its operators."""
+    HELD = 4168  # Where on the board a trainer says that it waits.
+
+    def setUp(self):
+        super().setUp()
+        # Operators that take milliseconds on any machine, and are heavy.
+        models.place(self.repository, "digits", models.mlp(hidden=32768))
+        models.place(self.repository, "slow", models.slow())
+
+    def serve(self, policy):
+        self.server = self.start(self.repository, "--state", self.state, "--data-root", self.data, "--colocation",
+                                 policy)
+
+    def begin(self):
+        """A job that has written a checkpoint, and its trainer."""
+        job_id = self.submit(**LONG, batch_size=256, checkpoint={"every_steps": 1, "every_seconds": 0})["id"]
+        until(lambda: "checkpoint" in self.kinds(job_id), "a checkpoint")
+        (trainer, ) = self.server.trainers()
+        return job_id, trainer
+
+    def waits(self, trainer):
+        with open(f"/proc/{trainer}/fd/4", "rb", buffering=0) as board:
+            board.seek(self.HELD)
+            return int.from_bytes(board.read(4), sys.byteorder) == 1
+
+    def check_goes_on(self, job_id):
+        until(lambda: self.show(job_id)["attempts"] == 2 and self.kinds(job_id).count("plan") == 2, "another trainer")
+        first, second = (body["first_step"] for _, kind, body in self.events(job_id) if kind == "plan")
+        self.assertEqual(first, 0)
+        self.assertGreater(second, 0, "it goes on from its checkpoint")
+        self.wait_step(job_id, second + 3)
+        self.server.check_alive()
+        self.accuracy()
+        (told, ) = self.state_now()["trainers"]
+        self.assertEqual(told["state"], "running")
+
+    def test_in_a_pause(self):
+        self.serve("none")
+        job_id, trainer = self.begin()
+        self.call("POST", f"/jobs/{job_id}/pause")
+        until(lambda: self.waits(trainer), "it waits")
+        os.kill(trainer, signal.SIGKILL)
+        until(lambda: "trainer_lost" in self.kinds(job_id), "it is missed")
+        self.assertEqual((self.show(job_id)["state"], self.show(job_id)["attempts"]), ("paused", 1))
+        self.assertEqual(self.state_now()["trainers"], [])
+        self.accuracy()
+        self.call("POST", f"/jobs/{job_id}/resume")
+        self.check_goes_on(job_id)
+
+    def test_while_an_operator_waits_for_requests(self):
+        self.serve("op_gate")
+        job_id, trainer = self.begin()
+        client = Connection(self.server.http_port)
+        self.addCleanup(client.close)
+        client.send(slow_body(20_000_000))
+        until(lambda: self.held(job_id, "requests") > 0, "operators wait")
+
+        def stopped_while_it_waits():
+            os.kill(trainer, signal.SIGSTOP)
+            until(lambda: stopped(trainer), "it is stopped")
+            if self.waits(trainer):
+                return True
+            os.kill(trainer, signal.SIGCONT)
+            return False
+
+        until(stopped_while_it_waits, "it is stopped while it waits")
+        os.kill(trainer, signal.SIGKILL)
+        until(lambda: self.show(job_id)["attempts"] == 2, "another trainer")
+        self.assertEqual(self.state_now()["heavy_operators"], "held")
+        client.close()
+        self.check_goes_on(job_id)
 
 
 class StoodStill(ColocationTest):

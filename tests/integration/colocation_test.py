@@ -1,4 +1,5 @@
 """Training behind requests: trainers are stopped and let on as the policy says, and nothing else changes."""
+import os
 import pathlib
 import subprocess
 import sys
@@ -166,16 +167,21 @@ class Pause(ColocationTest):
         until(lambda: not pathlib.Path(f"/proc/{trainer}").exists(), "the trainer goes with its server")
 
 
-class ForbiddenIdleClass(ColocationTest):
-    def test_a_trainer_that_cannot_be_idle_stands_still_while_a_request_is_under_way(self):
-        models.place(self.repository, "slow", models.slow())
-        forbid = [sys.executable, str(pathlib.Path(__file__).parent / "forbid_idle_class.py")]
+class Forbidden(ColocationTest):
+    """What a container's policy may not permit."""
+    def serve(self, call, *flags):
+        forbid = [sys.executable, str(pathlib.Path(__file__).parent / "forbid_call.py"), call]
         self.server = self.start(self.repository,
                                  "--state",
                                  self.state,
                                  "--data-root",
                                  self.data,
+                                 *flags,
                                  within=lambda command: forbid + command)
+
+    def test_a_trainer_that_cannot_be_idle_stands_still_while_a_request_is_under_way(self):
+        models.place(self.repository, "slow", models.slow())
+        self.serve("sched_setscheduler")
         job_id, trainer = self.begin()
         self.assertFalse(self.state_now()["trainers_yield"])
         client = Connection(self.server.http_port)
@@ -188,6 +194,49 @@ class ForbiddenIdleClass(ColocationTest):
         subprocess.run(["kill", "-9", str(trainer)], check=True)
         until(lambda: self.show(job_id)["attempts"] == 2 and self.server.trainers(), "another trainer")
         self.assertEqual(self.server.log().count("cannot be put into the kernel's idle class"), 1, "told once")
+
+    def test_where_cores_cannot_be_divided_trainers_are_of_the_idle_class(self):
+        cores = os.sched_getaffinity(0)
+        if len(cores) < 2:
+            self.skipTest("there is one core only")
+        self.serve("sched_setaffinity", "--colocation", "partition")
+        job_id, trainer = self.begin()
+        self.assertEqual(os.sched_getaffinity(trainer), cores)
+        self.assertEqual(os.sched_getaffinity(self.server.pid), cores)
+        self.assertEqual(os.sched_getscheduler(trainer), os.SCHED_IDLE)
+        self.assertEqual(self.state_now()["policy"], "idle", "which is what it comes to")
+        self.accuracy()
+        self.wait_step(job_id, self.show(job_id)["progress"]["step"] + 5)
+        self.assertEqual(self.server.log().count("the cores cannot be divided"), 1, "told once")
+
+
+class Told(ColocationTest):
+    def test_metrics_tell_how_soon_trainers_obey_and_what_their_operators_are_taken_for(self):
+        models.place(self.repository, "digits", models.mlp(hidden=32768))  # Whose operators take milliseconds anywhere.
+        self.server = self.start(self.repository, "--state", self.state, "--data-root", self.data, "--colocation",
+                                 "none")
+        heavy = lambda: self.server.metric('tandem_op_class_total{class="heavy"}')
+        obeyed = lambda: self.server.metric("tandem_gate_acknowledgement_seconds_count")
+        self.assertIn("tandem_gate_acknowledgement_seconds_count 0\n",
+                      self.server.call("GET", "/metrics").body.decode())
+        job_id = self.submit(**LONG, batch_size=256)["id"]
+        until(self.server.trainers, "a trainer")
+        # Before its operators have run nothing is known of them that would make them heavy.
+        self.call("POST", f"/jobs/{job_id}/pause")
+        until(lambda: self.server.call("GET", f"/v2/train/jobs/{job_id}/profile").status == 200,
+              "it was looked at its operators")
+        self.assertEqual(heavy(), 0)
+        until(lambda: obeyed() == 1, "it waits, as it was told")
+        self.call("POST", f"/jobs/{job_id}/resume")
+        until(lambda: obeyed() == 2, "and goes on")
+        until(lambda: heavy() > 0, "they have run")
+        lines = self.server.call("GET", "/metrics").body.decode().splitlines()
+        buckets = [
+            float(line.rsplit(" ", 1)[1]) for line in lines
+            if line.startswith("tandem_gate_acknowledgement_seconds_bucket")
+        ]
+        self.assertEqual((buckets, buckets[-1]), (sorted(buckets), 2))
+        self.assertGreater(self.server.metric("tandem_gate_acknowledgement_seconds_sum"), 0)
 
 
 class Quota(ColocationTest):

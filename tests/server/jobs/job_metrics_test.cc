@@ -56,6 +56,17 @@ TEST_F(JobMetricsTest, NothingGoesDown) {
   EXPECT_EQ(Of(1).held.at(HoldReason::kPaused), 1s);
 }
 
+TEST_F(JobMetricsTest, AddsUpHowSoonAllTrainersObeyed) {
+  const AcknowledgementTimes before{.counts = {1, 2}, .sum = 5us};
+  const AcknowledgementTimes after{.counts = {1, 4, 7}, .sum = 30us};
+  metrics_.Acknowledged(before, {});
+  metrics_.Acknowledged(after, before);
+  metrics_.Acknowledged(before, {});  // Another trainer.
+  const AcknowledgementTimes all = metrics_.Read().acknowledgements;
+  EXPECT_EQ(all.counts, (std::array<std::uint64_t, AcknowledgementTimes::kBuckets>{2, 6, 7}));
+  EXPECT_EQ(all.sum, 35us);
+}
+
 TEST_F(JobMetricsTest, AJobGoesSomeTimeAfterItsEndOrWhenItIsDeleted) {
   for (const JobId id : {1, 2, 3}) metrics_.Started(id);
   metrics_.Ended(1);

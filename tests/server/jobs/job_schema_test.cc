@@ -70,6 +70,16 @@ TEST_F(JobSchemaTest, TheRealMigrationsMakeADatabase) {
   EXPECT_TRUE(migrated) << migrated.error().message;
 }
 
+TEST_F(JobSchemaTest, JobsFromBeforeThreadsWereKeptHaveNone) {
+  const auto database = Open();
+  ASSERT_TRUE(Migrate(*database, JobMigrations().first(3)));
+  ASSERT_TRUE(database->RunScript(
+      "INSERT INTO jobs (state, name, owner, spec, spec_hash, model, model_version, priority, created_at) "
+      "VALUES ('queued', 'n', 'o', '{}', '', 'm', '', 0, 0)"));
+  ASSERT_TRUE(Migrate(*database, JobMigrations()));
+  EXPECT_EQ(database->WholeOf("SELECT count(*) FROM jobs WHERE fixed_threads IS NULL"), 1);
+}
+
 TEST_F(JobSchemaTest, JobsOfTheFirstVersionGetAnOwner) {
   const auto database = Open();
   ASSERT_TRUE(Migrate(*database, JobMigrations().first(1)));

@@ -159,6 +159,16 @@ TEST_F(JobStoreTest, FiltersByStateAndOwner) {
   EXPECT_EQ(counts.at(JobState::kPaused), 0);
 }
 
+TEST_F(JobStoreTest, AJobKeepsTheThreadsThatItBeganWith) {
+  const JobId id = Add();
+  EXPECT_EQ(store_->Get(id)->fixed_threads, std::nullopt);
+  EXPECT_EQ(store_->Transition(id, JobAction::kAdmit, {.fixed_threads = 4})->fixed_threads, 4);
+  ASSERT_TRUE(store_->Transition(id, JobAction::kRequeue));
+  Reopen();
+  EXPECT_EQ(store_->Transition(id, JobAction::kAdmit, {.fixed_threads = 2})->fixed_threads, 4);
+  EXPECT_FALSE(store_->Transition(Add(), JobAction::kAdmit, {.fixed_threads = 0})) << "nobody could train with none";
+}
+
 TEST_F(JobStoreTest, ALifeWithARetryIsToldInFull) {
   const JobId id = Add();
   ASSERT_TRUE(store_->Transition(id, JobAction::kAdmit, {.model_version = "4"}));

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <thread>
 #include <utility>
@@ -20,6 +21,7 @@
 
 #include "api/base/format.h"
 #include "colocation/board_page.h"
+#include "server/trainer/run_file.h"
 #include "tests/server/jobs/fake_control_group.h"
 #include "tests/server/jobs/store_fixture.h"
 
@@ -190,6 +192,31 @@ TEST_F(SupervisorTest, AMachineThatStoodStillHasNoTrainerThatHangs) {
   }
   EXPECT_EQ(Job(id).state, JobState::kRunning);
   EXPECT_EQ(Job(id).attempts, 1);
+}
+
+TEST_F(SupervisorTest, TheTrainersOfADeterministicJobHaveTheSameThreadsOnEveryServer) {
+  TrainerIs(std::string(kPlan) + "exit 3");
+  options_.running = 3;
+  options_.threads = 3;
+  options_.fixed_threads = 4;
+  Restart();
+  const JobId steady = Submit(R"(,"deterministic":true)");
+  const JobId told = Submit(R"(,"deterministic":true,"threads":7)");
+  const JobId other = Submit();
+  const auto threads = [&](std::int64_t failures) {
+    std::vector<int> found;
+    for (const JobId id : {steady, told, other}) {
+      TurnUntil([&] { return Job(id).retries == failures; });
+      found.push_back(ReadRunFile(JobFolder::Of(options_.state, id).path / "run.json").value().threads);
+    }
+    return found;
+  };
+  EXPECT_THAT(threads(1), testing::ElementsAre(4, 7, 3));
+  options_.threads = 1;
+  options_.fixed_threads = 1;
+  Restart();
+  clock_.Advance(10s);
+  EXPECT_THAT(threads(2), testing::ElementsAre(4, 7, 1));
 }
 
 TEST_F(SupervisorTest, WhatAJobBeganFromIsKnownToTheNextServer) {
@@ -371,6 +398,39 @@ TEST_F(DisobedienceTest, ATrainerThatStaysBehindWhenItsJobIsResumedHangs) {
   TurnFor(1s);
   TurnUntil([&] { return Job(id).retries == 1; });
   EXPECT_THAT(Job(id).reason, HasSubstr("did nothing for 300 s"));
+}
+
+TEST_F(DisobedienceTest, OrdersThatATrainerCannotHaveObeyedAreNotCounted) {
+  const auto counted = [this] {
+    supervisor_->Turn();
+    TurnFor(1s);
+    const AcknowledgementTimes times = metrics_.Read().acknowledgements;
+    return std::pair(std::accumulate(times.counts.begin(), times.counts.end(), std::uint64_t{0}), times.sum);
+  };
+  const std::size_t counts = offsetof(TrainerBoard::Page, acknowledged);
+  const std::size_t sum = offsetof(TrainerBoard::Page, acknowledged_sum);
+  const auto wait_for = [](const char* file) { return Format("while [[ ! -e {} ]]; do sleep 0.01; done\n", file); };
+  const char* const most = R"(\377\377\377\377\377\377\377\377)";
+  const char* const two = R"(\2\0\0\0\0\0\0\0)";
+  const char* const one = R"(\1\0\0\0\0\0\0\0)";
+  const JobId id =
+      Begin(Scribble(most, counts) + kPlan + wait_for("long") + Scribble(two, counts) + Scribble(most, sum) +
+            "touch told-long\n" + wait_for("true") + Scribble(two, sum) + "touch told-true\n" + wait_for("less") +
+            Scribble(one, counts) + "touch told-less\nexec sleep 1000");
+  const fs::path folder = JobFolder::Of(options_.state, id).path;
+  const auto have_it_tell = [&](const std::string& what) {
+    std::ofstream(folder / what) << "now";
+    TurnUntil([&] { return fs::exists(folder / ("told-" + what)); });
+  };
+  ASSERT_TRUE(supervisor_->Pause(id));
+  ASSERT_TRUE(supervisor_->Resume(id));
+  EXPECT_EQ(counted(), std::pair(std::uint64_t{0}, 0ns)) << "there were two orders";
+  have_it_tell("long");
+  EXPECT_EQ(counted(), std::pair(std::uint64_t{0}, 0ns)) << "that is longer than it has lived";
+  have_it_tell("true");
+  EXPECT_EQ(counted(), std::pair(std::uint64_t{2}, 2ns));
+  have_it_tell("less");
+  EXPECT_EQ(counted(), std::pair(std::uint64_t{2}, 2ns)) << "nothing goes back";
 }
 
 TEST_F(DisobedienceTest, OrdersThatATrainerOverwritesAreGivenAnewAndToldOnce) {
