@@ -43,9 +43,10 @@ struct SessionRequest {
   std::filesystem::path profile;
 };
 
-// How much there is to a run of a model.
+// How much there is to a model.
 struct GraphExtent {
   std::uint64_t nodes = 0;
+  std::uint64_t tensor_bytes = 0;  // Of weights and constants.
   bool has_subgraphs = false;  // Some nodes may run more than once.
 };
 
