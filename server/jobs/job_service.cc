@@ -141,6 +141,7 @@ void JobService::Run() {
 
 Result<JobStore::Submitted> JobService::SubmitNow(const Submission& submission) {
   TANDEM_ASSIGN(const TrainingSource source, CheckSubmission(submission.job, options_, repository_));
+  TANDEM_TRY(supervisor_->CheckEverFits(submission.job, source.model));
   TANDEM_ASSIGN(JobStore::Submitted submitted, store_->Submit({.name = submission.job.name,
                                                                .owner = submission.owner,
                                                                .idempotency_key = submission.idempotency_key,
@@ -164,11 +165,17 @@ void JobService::Submit(Submission submission, Done<JobStore::Submitted> done) {
 }
 
 void JobService::Get(JobId id, Done<JobRecord> done) {
-  Ask<JobRecord>(false, std::move(done), [this, id] { return store_->Get(id); });
+  Ask<JobRecord>(false, std::move(done), [this, id] { return GetNow(id); });
 }
 
 void JobService::List(JobQuery query, Done<JobPage> done) {
-  Ask<JobPage>(false, std::move(done), [this, query = std::move(query)] { return store_->List(query); });
+  Ask<JobPage>(false, std::move(done), [this, query = std::move(query)] {
+    auto page = store_->List(query);
+    if (page) {
+      for (JobRecord& job : page->jobs) job = supervisor_->Explained(std::move(job));
+    }
+    return page;
+  });
 }
 
 void JobService::Pause(JobId id, Done<JobRecord> done) {
@@ -220,6 +227,11 @@ void JobService::Beside(std::string model, Done<Json::Value> done) {
 
 void JobService::OpsSince(MonotonicTime since, Done<std::vector<RecentOps>> done) {
   Ask<std::vector<RecentOps>>(false, std::move(done), [this, since] { return supervisor_->OpsSince(since); });
+}
+
+Result<JobRecord> JobService::GetNow(JobId id) const {
+  TANDEM_ASSIGN(JobRecord job, store_->Get(id));
+  return supervisor_->Explained(std::move(job));
 }
 
 Result<std::vector<JobEvent>> JobService::EventsNow(std::optional<JobId> id, std::int64_t after, int limit) const {

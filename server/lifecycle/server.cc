@@ -181,7 +181,7 @@ Status Server::Parts::BuildCore() {
       [this](std::string_view model, std::string_view version) { return repository->Find(model, version); },
       DefaultSlo(options), options.max_request_bytes);
   std::string training_off;
-  TANDEM_ASSIGN(training, StartTraining(options, *colocation, *repository, clock, training_off));
+  TANDEM_ASSIGN(training, StartTraining(options, *colocation, *memory->account, *repository, clock, training_off));
   if (auto lock = KeepRuns(options, training != nullptr, *runs)) state_lock.emplace(*std::move(lock));
   core.emplace(ServerCore{.clock = clock,
                           .info = info,
