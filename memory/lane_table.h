@@ -79,7 +79,8 @@ class LaneTable {
   // It has so much already, whether there is room or not: a model that was loaded, a job that turned out to be larger.
   // Where there is none the budget is as one that fell. A newcomer goes to the lane `beside`, with whose sessions it
   // takes turns, else to where FindLane says or, without room, to a lane of its own, however many there are.
-  // kNotFound: there is no lane `beside`. kConflict: its sessions take no turns. kTooLarge: it would be more than 2^64 - 1 bytes in all.
+  // kNotFound: there is no lane `beside`. kConflict: its sessions take no turns. kTooLarge: the sum would be above
+  // 2^64 - 1.
   [[nodiscard]] Status Have(SessionId session, const SessionNeed& need, std::optional<LaneId> beside = std::nullopt);
   // An iteration in the lane has ended and the next has not begun: the lane has the length that it was to have.
   // kNotFound.

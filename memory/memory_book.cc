@@ -16,7 +16,7 @@ constexpr std::uint64_t kMostOfOne = std::uint64_t{1} << 48;
 
 // As many as anybody reads.
 constexpr std::size_t kMostNamed = 4;
-constexpr std::size_t kMostReasons = 64;
+constexpr std::size_t kMostInDetail = 16;
 
 // As the table is to have it. Only runs of models take turns, and only jobs end by themselves.
 SessionNeed Shaped(MemoryKind kind, const SessionNeed& need) {
@@ -79,8 +79,7 @@ SessionId MemoryBook::Count(MemoryKind kind, std::string name, const SessionNeed
 
 void MemoryBook::Have(SessionId session, const SessionNeed& need) {
   const MemoryKind kind = entries_.at(session).kind;
-  const Status had =
-      table_.Have(session, Shaped(kind, need), kind == MemoryKind::kModel ? RunLane() : std::nullopt);
+  const Status had = table_.Have(session, Shaped(kind, need), kind == MemoryKind::kModel ? RunLane() : std::nullopt);
   if (!had) {
     std::fputs(Format("tandem: memory cannot be counted: {}\n", had.error().message).c_str(), stderr);
     std::abort();
@@ -163,22 +162,23 @@ Status MemoryBook::CheckEverFits(const SessionNeed& need) const {
               ByteText(empty.free()));
 }
 
-std::string MemoryBook::WhyWaiting(SessionId session) const {
+std::string MemoryBook::WhyWaiting(SessionId session, Detail detail) const {
   const auto waiting = std::ranges::find(queue_.waiting(), session, &LaneQueue::Waiting::session);
-  return waiting == queue_.waiting().end() ? "" : Words(session, waiting->need);
+  return waiting == queue_.waiting().end() ? "" : Words(session, waiting->need, detail);
 }
 
-std::string MemoryBook::Words(SessionId waiting, const SessionNeed& need) const {
+std::string MemoryBook::Words(SessionId waiting, const SessionNeed& need, Detail detail) const {
   const LaneAnswer answer = table_.FindLane(need);
   std::string words = "waits for memory: " + NeedWords(need);
   if (answer.fit != LaneFit::kQueue) {
     const auto kept = queue_.ReservedFor(table_);
     if (!kept || *kept == waiting) return "";
-    return words + Format("; {} are kept for {}, which has waited longer", ByteText(table_.free()),
-                          entries_.at(*kept).name);
+    return words +
+           Format("; {} are kept for {}, which has waited longer", ByteText(table_.free()), entries_.at(*kept).name);
   }
   AppendFormat(words, "; free {}", ByteText(table_.free()));
   if (table_.overhang() > 0) AppendFormat(words, ", {} too much in use", ByteText(table_.overhang()));
+  if (detail == Detail::kNumbers) return words;
   if (OnceOthersEnd(table_).FindLane(need).fit != LaneFit::kQueue) {
     std::vector<std::string> names;
     for (const SessionId id : WhoMustLeave(table_, need)) names.push_back(entries_.at(id).name);
@@ -195,7 +195,8 @@ void MemoryBook::SetBudget(const DeviceBudget& budget) {
 
 MemorySession MemoryBook::Describe(SessionId session, const SessionNeed& need) const {
   const Entry& entry = entries_.at(session);
-  MemorySession described{.id = session, .kind = entry.kind, .name = entry.name, .need = need, .measured = entry.measured};
+  MemorySession described{
+      .id = session, .kind = entry.kind, .name = entry.name, .need = need, .measured = entry.measured};
   if (const auto place = table_.Find(session); place && need.ephemeral > 0) described.lane = place->lane;
   return described;
 }
@@ -208,9 +209,10 @@ MemoryMap MemoryBook::Map() const {
   }
   std::ranges::sort(map.sessions, {}, &MemorySession::id);
   for (const LaneQueue::Waiting& one : queue_.waiting()) {
+    const Detail detail = map.waiting.size() < kMostInDetail ? Detail::kWhoseEnd : Detail::kNumbers;
     map.waiting.push_back({.session = Describe(one.session, one.need),
                            .overtaken = one.overtaken,
-                           .reason = map.waiting.size() < kMostReasons ? Words(one.session, one.need) : ""});
+                           .reason = Words(one.session, one.need, detail)});
   }
   map.kept_for = queue_.ReservedFor(table_);
   return map;

@@ -14,8 +14,8 @@
 
 namespace tandem {
 
-// Who has how much of a device's memory, by name, and who waits for it: a LaneTable and a LaneQueue of all that a server
-// knows of.
+// Who has how much of a device's memory, by name, and who waits for it: a LaneTable and a LaneQueue of all that a
+// server knows of.
 //
 // - What there is already is counted, whether there is room or not: the server's own parts, models that are loaded.
 // - Jobs ask and wait. Each has a lane for itself, as trainers run side by side.
@@ -46,8 +46,10 @@ class MemoryBook {
   // kTooLarge with the numbers for a job that would wait for ever: for which there is no room even where nothing is
   // loaded and nothing else is trained.
   [[nodiscard]] Status CheckEverFits(const SessionNeed& need) const;
-  // In words; empty when it does not wait, or not for memory.
-  [[nodiscard]] std::string WhyWaiting(SessionId session) const;
+  // In words; empty when it does not wait, or not for memory. To find out whose end would be enough takes a while where
+  // there are many.
+  enum class Detail : std::uint8_t { kNumbers, kWhoseEnd };
+  [[nodiscard]] std::string WhyWaiting(SessionId session, Detail detail) const;
 
   void SetBudget(const DeviceBudget& budget);
   [[nodiscard]] const LaneTable& table() const { return table_; }
@@ -67,7 +69,7 @@ class MemoryBook {
   [[nodiscard]] std::optional<LaneId> RunLane() const;
   // Makes the lanes of the other workers as long as the models'.
   void FollowRuns();
-  [[nodiscard]] std::string Words(SessionId waiting, const SessionNeed& need) const;
+  [[nodiscard]] std::string Words(SessionId waiting, const SessionNeed& need, Detail detail) const;
   [[nodiscard]] MemorySession Describe(SessionId session, const SessionNeed& need) const;
 
   DeviceBudget budget_;

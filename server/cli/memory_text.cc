@@ -111,8 +111,8 @@ Result<std::string> MemoryText(const Json::Value& answer, int columns) {
   TANDEM_ASSIGN(const auto regions, RegionsOf(answer));
   TANDEM_ASSIGN(const std::string sessions, SessionTable(answer["sessions"]));
   TANDEM_ASSIGN(const std::string waiting, WaitingLines(answer["waiting"]));
-  std::string text = Format("budget {} ({}), free {}", Text(budget), PrintableLines(answer["budget_from"].asString()),
-                            Text(free));
+  std::string text =
+      Format("budget {} ({}), free {}", Text(budget), PrintableLines(answer["budget_from"].asString()), Text(free));
   if (overhang > 0) AppendFormat(text, "; {} more are in use than the budget has: no job is begun", Text(overhang));
   AppendFormat(text, "\n{}\n{}\n", Bar(regions, std::clamp(columns, 10, 1000)), Legend(regions));
   return text + sessions + waiting;

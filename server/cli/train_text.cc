@@ -124,7 +124,8 @@ Result<std::string> CheckpointTable(const Json::Value& answer) {
     if (!one.isObject() || !one["step"].isInt64() || !one["bytes"].isNumeric()) {
       return NotUnderstood("a list of checkpoints");
     }
-    rows.push_back({one["step"].asString(), one["file"].asString(), ByteText(static_cast<std::uint64_t>(std::clamp(one["bytes"].asDouble(), 0.0, 1e18))),
+    rows.push_back({one["step"].asString(), one["file"].asString(),
+                    ByteText(static_cast<std::uint64_t>(std::clamp(one["bytes"].asDouble(), 0.0, 1e18))),
                     one["checksum"].asString(), one["time"].asString(), one["good"].asBool() ? "yes" : "no"});
   }
   return PlainTable(rows);

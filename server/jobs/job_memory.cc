@@ -28,24 +28,27 @@ JobNeed JobMemory::NeedOf(const JobRecord& record) const {
   return need ? *need : GuessNeed(*job, {});
 }
 
-void JobMemory::Offer(std::span<const JobRecord> due) {
+bool JobMemory::Offer(std::span<const JobRecord> due) {
   if (options_.memory == nullptr) {
     offered_.clear();
     for (const JobRecord& record : due) offered_.push_back(record.id);
-    return;
+    return true;
   }
   std::vector<JobId> gone;
   for (const auto& [job, promise] : promised_) {
     if (!promise.admitted && !std::ranges::contains(due, job, &JobRecord::id)) gone.push_back(job);
   }
   for (const JobId job : gone) Leave(job);
+  int read = 0;
   for (const JobRecord& record : due) {
     if (promised_.contains(record.id)) continue;
+    if (++read > kMostRead) return false;
     const JobNeed need = NeedOf(record);
     const SessionId session =
         options_.memory->Ask(Format("job {}", record.id), SessionOf(need, false), -std::int64_t{record.priority});
     promised_.emplace(record.id, Promise{.session = session, .need = need});
   }
+  return true;
 }
 
 std::optional<JobId> JobMemory::Next() {
@@ -87,9 +90,11 @@ void JobMemory::Watch(JobId job, std::uint64_t resident, std::uint64_t peak, boo
   options_.memory->Recount(promise.session, SessionOf(corrected, promise.paused));
 }
 
-std::string JobMemory::WhyWaiting(JobId job) const {
+std::string JobMemory::WhyWaiting(JobId job, bool in_detail) const {
   const auto promise = promised_.find(job);
-  return promise == promised_.end() ? "" : options_.memory->WhyWaiting(promise->second.session);
+  if (promise == promised_.end()) return "";
+  const auto detail = in_detail ? MemoryBook::Detail::kWhoseEnd : MemoryBook::Detail::kNumbers;
+  return options_.memory->WhyWaiting(promise->second.session, detail);
 }
 
 Status JobMemory::CheckEverFits(const TrainingJob& job, const std::filesystem::path& model) const {

@@ -19,8 +19,8 @@ enum class SessionId : std::uint64_t;
 
 namespace tandem::jobs {
 
-// Which of the jobs that are due may begin, by the machine's memory. Without an account (JobOptions::memory) all may, in
-// the order in which they are offered. One thread (the jobs thread).
+// Which of the jobs that are due may begin, by the machine's memory. Without an account (JobOptions::memory) all may,
+// in the order in which they are offered. One thread (the jobs thread).
 class JobMemory {
  public:
   explicit JobMemory(const JobOptions& options) : options_(options) {}
@@ -29,8 +29,11 @@ class JobMemory {
   JobMemory(const JobMemory&) = delete;
   JobMemory& operator=(const JobMemory&) = delete;
 
-  // These are due, the first to begin first; others that waited wait no more.
-  void Offer(std::span<const JobRecord> due);
+  // These are due, the first to begin first; others that waited wait no more. To tell what a job needs its model is
+  // read, so no more than kMostRead that were not offered before are looked at. False: there are more, to be offered
+  // again.
+  static constexpr int kMostRead = 32;
+  [[nodiscard]] bool Offer(std::span<const JobRecord> due);
   // The next of those who may begin; it has its memory. nullopt: nobody may now.
   [[nodiscard]] std::optional<JobId> Next();
   // It has ended, or waits no more; nothing for a job that has nothing.
@@ -41,8 +44,9 @@ class JobMemory {
   // Its trainer holds so much now, and held so much at most.
   void Watch(JobId job, std::uint64_t resident, std::uint64_t peak, bool settled);
 
-  // In words why a job waits that was offered; empty when memory is not the reason.
-  [[nodiscard]] std::string WhyWaiting(JobId job) const;
+  // In words why a job waits that was offered; empty when memory is not the reason. `in_detail`, which takes longer,
+  // also whose end would be enough.
+  [[nodiscard]] std::string WhyWaiting(JobId job, bool in_detail = true) const;
   // kTooLarge for a job that would wait for ever.
   [[nodiscard]] Status CheckEverFits(const TrainingJob& job, const std::filesystem::path& model) const;
 

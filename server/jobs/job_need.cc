@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 // The program and its libraries, as far as they are touched.
-constexpr std::uint64_t kTrainer = 256 * kMiB;
+constexpr std::uint64_t kTrainer = 192 * kMiB;
 constexpr std::uint64_t kLibraries = 16 * kMiB;
 constexpr std::uint64_t kMostOfExample = 128 * kMiB;
 // No job has more; sums of such numbers do not overflow.
@@ -61,8 +61,12 @@ JobNeed CorrectNeed(const JobNeed& promised, std::uint64_t peak, bool settled) {
   const std::uint64_t wanted = peak + peak / 8;
   const bool less = settled && wanted < total - total / 16;
   if (peak <= total && !less) return promised;
-  JobNeed corrected = promised;
-  corrected.persistent = std::min(promised.persistent, wanted);
+  // What was seen does not tell P from E: more than P is E, and less has both in the proportion that was expected.
+  JobNeed corrected{.persistent = promised.persistent};
+  if (wanted < promised.persistent) {
+    const double part = static_cast<double>(promised.persistent) / static_cast<double>(total);
+    corrected.persistent = static_cast<std::uint64_t>(static_cast<double>(wanted) * part);
+  }
   corrected.ephemeral = wanted - corrected.persistent;
   return corrected;
 }

@@ -25,6 +25,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Of a page, whose reasons to wait are told in full.
+constexpr std::size_t kMostInDetail = 50;
+
 Result<LogPiece> ReadLog(const JobFolder& folder, std::uint64_t offset, bool job_ended) {
   LogPiece piece{.text = {}, .next = offset, .ended = job_ended};
   std::ifstream in(LogFile(folder.path), std::ios::binary | std::ios::ate);
@@ -171,8 +174,9 @@ void JobService::Get(JobId id, Done<JobRecord> done) {
 void JobService::List(JobQuery query, Done<JobPage> done) {
   Ask<JobPage>(false, std::move(done), [this, query = std::move(query)] {
     auto page = store_->List(query);
-    if (page) {
-      for (JobRecord& job : page->jobs) job = supervisor_->Explained(std::move(job));
+    if (!page) return page;
+    for (std::size_t i = 0; i < page->jobs.size(); ++i) {
+      page->jobs[i] = supervisor_->Explained(std::move(page->jobs[i]), i < kMostInDetail);
     }
     return page;
   });

@@ -220,11 +220,15 @@ void Supervisor::StartDue() {
   if (!MayStart()) return;
   std::vector<JobRecord> due;
   if (!ReadDue(due)) return;
-  memory_.Offer(due);
+  const bool all = memory_.Offer(due);
   while (active_.size() < static_cast<std::size_t>(options_.running)) {
     const auto id = memory_.Next();
     if (!id) {
-      looked_at_ = store_.state_changes();
+      if (all) {
+        looked_at_ = store_.state_changes();
+      } else {
+        next_attempt_ = clock_.Now();
+      }
       return;
     }
     auto admitted = store_.Transition(*id, JobAction::kAdmit);
@@ -240,6 +244,7 @@ void Supervisor::StartDue() {
     memory_.Leave(*id);
     LogWarning("a trainer could not be started", {{"job", std::to_string(*id)}, {"reason", started.error().message}});
     Settle(*id, [this, id = *id, why = started.error()] { return Retry(id, why); });
+    next_attempt_ = clock_.Now();  // To see when it is to be tried again.
   }
 }
 

@@ -51,8 +51,8 @@ class Supervisor {
   // Of each trainer that runs, what its operators did since then, as far as that is kept.
   [[nodiscard]] std::vector<RecentOps> OpsSince(MonotonicTime since) const;
 
-  // With the reason why it waits, if it does for memory.
-  [[nodiscard]] JobRecord Explained(JobRecord record) const;
+  // With the reason why it waits, if it does for memory, as JobMemory::WhyWaiting() has it.
+  [[nodiscard]] JobRecord Explained(JobRecord record, bool in_detail = true) const;
   // kTooLarge for a job that would wait for memory for ever.
   [[nodiscard]] Status CheckEverFits(const TrainingJob& job, const std::filesystem::path& model) const {
     return memory_.CheckEverFits(job, model);

@@ -157,9 +157,9 @@ void Supervisor::WatchMemory(Active& active) {
   memory_.Watch(active.record.id, process.ResidentBytes(), process.PeakResidentBytes(), settled);
 }
 
-JobRecord Supervisor::Explained(JobRecord record) const {
+JobRecord Supervisor::Explained(JobRecord record, bool in_detail) const {
   if (record.state != JobState::kQueued) return record;
-  if (std::string why = memory_.WhyWaiting(record.id); !why.empty()) record.reason = std::move(why);
+  if (std::string why = memory_.WhyWaiting(record.id, in_detail); !why.empty()) record.reason = std::move(why);
   return record;
 }
 

@@ -39,12 +39,12 @@ Result<MemoryParts> SetUpMemory(ServeOptions& options) {
   };
   count("front ends", front_ends);
   count("reserve", own.reserve);
-  parts.watch = std::make_unique<LimitWatch>(
-      "/", there, kBetweenLooks, [share = *share, account = parts.account](const MemoryThere& now) {
-        const DeviceBudget changed = BudgetOf(share, now);
-        account->SetBudget(changed);
-        TellBudget(changed);
-      });
+  parts.watch = std::make_unique<LimitWatch>("/", there, kBetweenLooks,
+                                             [share = *share, account = parts.account](const MemoryThere& now) {
+                                               const DeviceBudget changed = BudgetOf(share, now);
+                                               account->SetBudget(changed);
+                                               TellBudget(changed);
+                                             });
   return parts;
 }
 

@@ -106,9 +106,8 @@ fs::path TrainerProgram(const ServeOptions& options) {
 }
 
 Result<std::unique_ptr<jobs::JobService>> StartTraining(const ServeOptions& options, const Colocation& colocation,
-                                                        MemoryAccount& memory,
-                                                        repository::ModelRepository& repository, const Clock& clock,
-                                                        std::string& why_off) {
+                                                        MemoryAccount& memory, repository::ModelRepository& repository,
+                                                        const Clock& clock, std::string& why_off) {
   if (!options.allow_training) {
     why_off = "training is off: the server was started with --allow-training false";
     return nullptr;

@@ -60,8 +60,8 @@ void LimitWatch::Run(MemoryThere known) {
       known = now;
       changed_(now);
     }
-    std::array<pollfd, 2> polled = {{{.fd = stop_, .events = POLLIN, .revents = 0},
-                                     {.fd = notify_, .events = POLLIN, .revents = 0}}};
+    std::array<pollfd, 2> polled = {
+        {{.fd = stop_, .events = POLLIN, .revents = 0}, {.fd = notify_, .events = POLLIN, .revents = 0}}};
     ::poll(polled.data(), polled.size(), static_cast<int>(period_.count()));
     if (polled[0].revents != 0) return;
     std::array<char, 4096> events{};

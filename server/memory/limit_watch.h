@@ -18,7 +18,8 @@ class LimitWatch {
  public:
   using Changed = std::function<void(const MemoryThere&)>;
 
-  // `changed` is called on the thread, with what differs from `known` and from what it was told last. It must not block.
+  // `changed` is called on the thread, with what differs from `known` and from what it was told last. It must not
+  // block.
   LimitWatch(std::filesystem::path root, const MemoryThere& known, std::chrono::milliseconds period, Changed changed);
   ~LimitWatch();
   LimitWatch(const LimitWatch&) = delete;

@@ -68,9 +68,9 @@ Status MemoryAccount::CheckEverFits(const SessionNeed& need) const {
   return book_.CheckEverFits(need);
 }
 
-std::string MemoryAccount::WhyWaiting(SessionId session) const {
+std::string MemoryAccount::WhyWaiting(SessionId session, MemoryBook::Detail detail) const {
   const MutexLock lock(mu_);
-  return book_.WhyWaiting(session);
+  return book_.WhyWaiting(session, detail);
 }
 
 void MemoryAccount::SetBudget(const DeviceBudget& budget) {

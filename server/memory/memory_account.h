@@ -30,7 +30,7 @@ class MemoryAccount {
   [[nodiscard]] std::optional<SessionId> AdmitNext() EXCLUDES(mu_);
   void Leave(SessionId session) EXCLUDES(mu_);
   [[nodiscard]] Status CheckEverFits(const SessionNeed& need) const EXCLUDES(mu_);
-  [[nodiscard]] std::string WhyWaiting(SessionId session) const EXCLUDES(mu_);
+  [[nodiscard]] std::string WhyWaiting(SessionId session, MemoryBook::Detail detail) const EXCLUDES(mu_);
   void SetBudget(const DeviceBudget& budget) EXCLUDES(mu_);
   [[nodiscard]] MemoryMap Map() const EXCLUDES(mu_);
 

@@ -182,8 +182,7 @@ Result<LoadedVersion> ModelLoader::LoadUnguarded(const LoadPlan& plan, std::int6
   Result<NarrowSession> narrow = LoadNarrow(plan, *source, request, settings, hurry);
   const std::uint64_t fingerprint = FingerprintOf(source->files, request, settings.batching);
 
-  Kept keep{.folder = plan.keep,
-            .memory = CountMemory(request, *source, settings, narrow ? 2 : 1, heap.Taken())};
+  Kept keep{.folder = plan.keep, .memory = CountMemory(request, *source, settings, narrow ? 2 : 1, heap.Taken())};
   const std::shared_ptr<Servable> servable = MakeServable(
       std::make_unique<Servable>(folder.name, version, std::move(settings.signature), std::move(settings.batching),
                                  settings.slo, std::move(session), std::move(labels)),

@@ -47,7 +47,7 @@ struct SessionRequest {
 struct GraphExtent {
   std::uint64_t nodes = 0;
   std::uint64_t tensor_bytes = 0;  // Of weights and constants.
-  bool has_subgraphs = false;  // Some nodes may run more than once.
+  bool has_subgraphs = false;      // Some nodes may run more than once.
 };
 
 // Makes sessions. Borrowed by ModelRepository, which calls it from its loading threads, several at once; it must

@@ -42,6 +42,8 @@ class MemoryBookTest : public ::testing::Test {
     return id;
   }
 
+  [[nodiscard]] std::string Why(SessionId id) const { return book_.WhyWaiting(id, MemoryBook::Detail::kWhoseEnd); }
+
   MemoryBook book_{Budget(1000 * kMiB), 2};
 };
 
@@ -74,13 +76,15 @@ TEST_F(MemoryBookTest, AJobThatWaitsSaysWhyAndBeginsWhenSomebodyLeaves) {
   const SessionId first = Begin("job 4", Needs(100, 500));
   const SessionId second = book_.Ask("job 5", Needs(200, 400), 0);
   EXPECT_FALSE(book_.AdmitNext());
-  EXPECT_EQ(book_.WhyWaiting(second),
+  EXPECT_EQ(Why(second),
             "waits for memory: needs P 200.0 MiB + E 400.0 MiB; free 400.0 MiB; would fit when job 4 ends");
+  EXPECT_EQ(book_.WhyWaiting(second, MemoryBook::Detail::kNumbers),
+            "waits for memory: needs P 200.0 MiB + E 400.0 MiB; free 400.0 MiB");
   ASSERT_EQ(book_.Map().waiting.size(), 1U);
-  EXPECT_EQ(book_.Map().waiting[0].reason, book_.WhyWaiting(second));
+  EXPECT_EQ(book_.Map().waiting[0].reason, Why(second));
   book_.Leave(first);
   EXPECT_EQ(book_.AdmitNext(), second);
-  EXPECT_EQ(book_.WhyWaiting(second), "");
+  EXPECT_EQ(Why(second), "");
 }
 
 TEST_F(MemoryBookTest, AModelIsCountedWhetherThereIsRoomOrNot) {
@@ -91,7 +95,7 @@ TEST_F(MemoryBookTest, AModelIsCountedWhetherThereIsRoomOrNot) {
   EXPECT_EQ(map.headroom(), 0U);
   const SessionId other = book_.Ask("job 2", Needs(0, 0), 0);
   EXPECT_FALSE(book_.AdmitNext()) << "not even who needs nothing";
-  EXPECT_THAT(book_.WhyWaiting(other), HasSubstr("300.0 MiB too much in use; would fit when job 1 ends"));
+  EXPECT_THAT(Why(other), HasSubstr("300.0 MiB too much in use; would fit when job 1 ends"));
   book_.Leave(job);
   EXPECT_EQ(book_.AdmitNext(), other);
   EXPECT_EQ(book_.Map().overhang, 0U);
@@ -132,15 +136,15 @@ TEST_F(MemoryBookTest, WhatCanNeverFitIsRefusedWithTheNumbers) {
   }
   const SessionId job = book_.Ask("job 1", Needs(200, 500), 0);
   EXPECT_FALSE(book_.AdmitNext());
-  EXPECT_THAT(book_.WhyWaiting(job), HasSubstr("would fit with fewer models loaded"));
+  EXPECT_THAT(Why(job), HasSubstr("would fit with fewer models loaded"));
   book_.Recount(job, Needs(200, 501));
-  EXPECT_THAT(book_.WhyWaiting(job), HasSubstr("leaves no room for it at all"));
+  EXPECT_THAT(Why(job), HasSubstr("leaves no room for it at all"));
 }
 
 TEST_F(MemoryBookTest, ManyThatAreInTheWayAreNotAllNamed) {
   for (int i = 1; i <= 8; ++i) Begin("job " + std::to_string(i), Needs(100, 0));
   const SessionId large = book_.Ask("job 9", Needs(1000, 0), 0);
-  EXPECT_THAT(book_.WhyWaiting(large), HasSubstr("and 4 more end"));
+  EXPECT_THAT(Why(large), HasSubstr("and 4 more end"));
 }
 
 TEST_F(MemoryBookTest, AfterAsManyAsMayOvertakeMemoryIsKept) {
@@ -149,7 +153,7 @@ TEST_F(MemoryBookTest, AfterAsManyAsMayOvertakeMemoryIsKept) {
   for (int i = 0; i < LaneQueue::kMostOvertaken; ++i) book_.Leave(Begin("small", Needs(10, 0)));
   const SessionId late = book_.Ask("late", Needs(10, 0), 0);
   EXPECT_FALSE(book_.AdmitNext());
-  EXPECT_THAT(book_.WhyWaiting(late), HasSubstr("are kept for large, which has waited longer"));
+  EXPECT_THAT(Why(late), HasSubstr("are kept for large, which has waited longer"));
   EXPECT_EQ(book_.Map().kept_for, large);
   EXPECT_EQ(book_.Map().headroom(), 0U);
   book_.Leave(first);

@@ -42,38 +42,54 @@ class JobMemoryTest : public ::testing::Test {
 };
 
 TEST_F(JobMemoryTest, AsManyBeginAsThereIsRoomFor) {
-  memory_.Offer(std::vector{Queued(1), Queued(2), Queued(3)});
+  EXPECT_TRUE(memory_.Offer(std::vector{Queued(1), Queued(2), Queued(3)}));
   EXPECT_EQ(Admitted(), (std::vector<JobId>{1, 2}));
   EXPECT_THAT(memory_.WhyWaiting(3), HasSubstr("needs P 100.0 MiB + E 300.0 MiB; free 200.0 MiB; would fit when job"));
   EXPECT_EQ(memory_.WhyWaiting(1), "");
   EXPECT_EQ(memory_.WhyWaiting(77), "");
   memory_.Leave(1);
   EXPECT_TRUE(memory_.TakeNews());
-  memory_.Offer(std::vector{Queued(3)});
+  EXPECT_TRUE(memory_.Offer(std::vector{Queued(3)}));
   EXPECT_EQ(Admitted(), (std::vector<JobId>{3}));
 }
 
 TEST_F(JobMemoryTest, TheMoreUrgentIsFirst) {
   need_ = {.persistent = 900 * kMiB};
-  memory_.Offer(std::vector{Queued(1), Queued(2, 5)});
+  EXPECT_TRUE(memory_.Offer(std::vector{Queued(1), Queued(2, 5)}));
   EXPECT_EQ(Admitted(), (std::vector<JobId>{2}));
 }
 
 TEST_F(JobMemoryTest, WhoIsNotOfferedAgainWaitsNoMore) {
-  memory_.Offer(std::vector{Queued(1), Queued(2), Queued(3), Queued(4)});
+  EXPECT_TRUE(memory_.Offer(std::vector{Queued(1), Queued(2), Queued(3), Queued(4)}));
   EXPECT_EQ(Admitted().size(), 2U);
-  memory_.Offer(std::vector{Queued(4)});
+  EXPECT_TRUE(memory_.Offer(std::vector{Queued(4)}));
   EXPECT_EQ(memory_.WhyWaiting(3), "");
   EXPECT_EQ(account_->Map().waiting.size(), 1U);
   EXPECT_EQ(account_->Map().sessions.size(), 2U) << "those that have begun are not offered";
 }
 
+TEST_F(JobMemoryTest, ManyAreLookedAtAFewAtATime) {
+  int read = 0;
+  options_.need = [&](const TrainingJob&, const std::filesystem::path&) -> Result<JobNeed> {
+    ++read;
+    return JobNeed{.persistent = 2000 * kMiB};
+  };
+  std::vector<JobRecord> due;
+  for (JobId id = 1; id <= 2 * JobMemory::kMostRead + 1; ++id) due.push_back(Queued(id));
+  EXPECT_FALSE(memory_.Offer(due));
+  EXPECT_EQ(read, JobMemory::kMostRead);
+  EXPECT_FALSE(memory_.Offer(due));
+  EXPECT_TRUE(memory_.Offer(due));
+  EXPECT_TRUE(memory_.Offer(due));
+  EXPECT_EQ(read, 2 * JobMemory::kMostRead + 1) << "each once";
+}
+
 TEST_F(JobMemoryTest, WhatAJobTurnsOutToNeedMakesRoomOrTakesIt) {
-  memory_.Offer(std::vector{Queued(1), Queued(2), Queued(3)});
+  EXPECT_TRUE(memory_.Offer(std::vector{Queued(1), Queued(2), Queued(3)}));
   EXPECT_EQ(Admitted().size(), 2U);
   memory_.Watch(1, 150 * kMiB, 160 * kMiB, true);
   EXPECT_TRUE(memory_.TakeNews());
-  memory_.Offer(std::vector{Queued(3)});
+  EXPECT_TRUE(memory_.Offer(std::vector{Queued(3)}));
   EXPECT_EQ(Admitted(), (std::vector<JobId>{3}));
   memory_.Watch(2, 800 * kMiB, 800 * kMiB, false);
   EXPECT_GT(account_->Map().overhang, 0U);
@@ -84,7 +100,7 @@ TEST_F(JobMemoryTest, WhatAJobTurnsOutToNeedMakesRoomOrTakesIt) {
 
 TEST_F(JobMemoryTest, APausedJobIsNotWaitedFor) {
   need_ = {.persistent = 900 * kMiB};
-  memory_.Offer(std::vector{Queued(1), Queued(2)});
+  EXPECT_TRUE(memory_.Offer(std::vector{Queued(1), Queued(2)}));
   EXPECT_EQ(Admitted(), (std::vector<JobId>{1}));
   EXPECT_THAT(memory_.WhyWaiting(2), HasSubstr("would fit when job 1 ends"));
   memory_.SetPaused(1, true);
@@ -106,14 +122,14 @@ TEST_F(JobMemoryTest, AModelThatCannotBeReadIsLeftToTheTrainer) {
   options_.need = [](const TrainingJob&, const std::filesystem::path&) -> Result<JobNeed> {
     return Fail(ErrorCode::kNotFound, "gone");
   };
-  memory_.Offer(std::vector{Queued(1)});
+  EXPECT_TRUE(memory_.Offer(std::vector{Queued(1)}));
   EXPECT_EQ(Admitted(), (std::vector<JobId>{1}));
 }
 
 TEST_F(JobMemoryTest, WhatItHasGoesWithIt) {
   {
     JobMemory other(options_);
-    other.Offer(std::vector{Queued(1), Queued(2), Queued(3)});
+    EXPECT_TRUE(other.Offer(std::vector{Queued(1), Queued(2), Queued(3)}));
     EXPECT_TRUE(other.Next());
   }
   EXPECT_EQ(account_->Map().use.total(), 0U);
@@ -123,7 +139,7 @@ TEST_F(JobMemoryTest, WhatItHasGoesWithIt) {
 TEST(JobMemory, WithoutAnAccountAllMayBeginInOrder) {
   const JobOptions options;
   JobMemory memory(options);
-  memory.Offer(std::vector{Queued(5), Queued(2)});
+  EXPECT_TRUE(memory.Offer(std::vector{Queued(5), Queued(2)}));
   EXPECT_EQ(memory.Next(), 5);
   EXPECT_EQ(memory.Next(), 2);
   EXPECT_FALSE(memory.Next());

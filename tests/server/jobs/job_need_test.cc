@@ -66,7 +66,8 @@ TEST(JobNeed, IsCorrectedOnceStepsWereSeenWhenItIsLess) {
   const JobNeed promised{.persistent = 300 * kMiB, .ephemeral = 700 * kMiB};
   EXPECT_EQ(CorrectNeed(promised, 400 * kMiB, false), promised);
   EXPECT_EQ(CorrectNeed(promised, 400 * kMiB, true).total(), 450 * kMiB);
-  EXPECT_EQ(CorrectNeed(promised, 160 * kMiB, true), (JobNeed{.persistent = 180 * kMiB, .ephemeral = 0}));
+  EXPECT_EQ(CorrectNeed(promised, 160 * kMiB, true), (JobNeed{.persistent = 54 * kMiB, .ephemeral = 126 * kMiB}))
+      << "less than P alone: in the same proportion";
   EXPECT_EQ(CorrectNeed(promised, 880 * kMiB, true), promised) << "so little is not worth a change";
   EXPECT_EQ(CorrectNeed(promised, 0, true), promised) << "nothing was measured";
 }

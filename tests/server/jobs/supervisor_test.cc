@@ -169,6 +169,17 @@ TEST_F(SupervisorTest, AJobThatGetsOnWaitsNoLongerThanTheFirstTime) {
   }
 }
 
+TEST_F(SupervisorTest, AJobThatCannotBeBegunIsNotForgotten) {
+  const JobId id = Submit();
+  fs::remove_all(JobFolder::Of(options_.state, id).path);
+  supervisor_->Turn();
+  EXPECT_EQ(Job(id).retries, 1);
+  ASSERT_TRUE(supervisor_->UntilDue());
+  EXPECT_LE(*supervisor_->UntilDue(), 10s);
+  supervisor_->Turn();
+  EXPECT_EQ(supervisor_->UntilDue(), 10s);
+}
+
 TEST_F(SupervisorTest, AServerThatComesBackWaitsForTheRest) {
   TrainerIs("exit 3");
   const JobId id = Submit();

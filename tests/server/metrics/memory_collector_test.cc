@@ -18,10 +18,10 @@ TEST(MemoryCollector, ShowsBudgetUseLanesAndWhoWaits) {
   ASSERT_TRUE(book.AdmitNext());
   book.Ask("job 2", {.persistent = 900}, 0);
   const std::string shown = prometheus::TextSerializer().Serialize(MemoryFamilies(book.Map()));
-  for (const char* const line :
-       {"tandem_memory_budget_bytes 1000\n", "tandem_memory_persistent_bytes 400\n",
-        "tandem_memory_ephemeral_bytes 280\n", "tandem_memory_overhang_bytes 0\n", "tandem_memory_waiting_sessions 1\n",
-        R"(tandem_lane_bytes{lane="1"} 40)", R"(tandem_lane_bytes{lane="2"} 40)", R"(tandem_lane_bytes{lane="3"} 200)"}) {
+  for (const char* const line : {"tandem_memory_budget_bytes 1000\n", "tandem_memory_persistent_bytes 400\n",
+                                 "tandem_memory_ephemeral_bytes 280\n", "tandem_memory_overhang_bytes 0\n",
+                                 "tandem_memory_waiting_sessions 1\n", R"(tandem_lane_bytes{lane="1"} 40)",
+                                 R"(tandem_lane_bytes{lane="2"} 40)", R"(tandem_lane_bytes{lane="3"} 200)"}) {
     EXPECT_THAT(shown, HasSubstr(line));
   }
 }
