@@ -15,6 +15,7 @@ struct SessionNeed {
   std::uint64_t persistent = 0;  // P: weights, optimizer state, what the framework keeps. As long as it is there.
   std::uint64_t ephemeral = 0;   // E: activations and workspaces. Within an iteration, or a run; empty between two.
   bool stays = false;            // Does not end by itself: a model that is served, a job that is paused.
+  bool alone = false;            // Takes no turns with others: its lane is its own.
 
   friend bool operator==(const SessionNeed&, const SessionNeed&) = default;
 };

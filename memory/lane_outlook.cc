@@ -53,13 +53,16 @@ std::vector<SessionId> WhoMustLeave(const LaneTable& table, const SessionNeed& n
     if (const SessionId one[] = {id}; !had.stays && Fits(Without(table, one), need)) return {id};
   }
   std::vector<SessionId> leaving;
+  bool fits = false;
   for (const bool stays : {false, true}) {
     for (const LaneSession& session : sessions | std::views::reverse) {
-      if (session.need.stays != stays || Fits(Without(table, leaving), need)) continue;
+      if (fits) break;
+      if (session.need.stays != stays) continue;
       leaving.push_back(session.id);
+      fits = Fits(Without(table, leaving), need);
     }
   }
-  if (!Fits(Without(table, leaving), need)) return {};
+  if (!fits) return {};
   // Who was taken before a larger help came may not be needed.
   for (std::size_t i = leaving.size(); i-- > 0;) {
     std::vector<SessionId> fewer = leaving;

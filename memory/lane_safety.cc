@@ -35,6 +35,9 @@ Result<LaneUse> CheckSafe(std::span<const Lane> lanes, std::uint64_t allowed) {
     if (lane.sessions.empty()) return Fail(kUnsafe, "lane {} has no session", name);
     std::uint64_t largest = 0;
     for (const auto& [id, need] : lane.sessions) {
+      if (need.alone && lane.sessions.size() > 1) {
+        return Fail(kUnsafe, "lane {} is shared with session {}, which takes no turns", name, std::to_underlying(id));
+      }
       largest = std::max(largest, need.ephemeral);
       if (account.Take(need.persistent, use.persistent)) continue;
       return Fail(kUnsafe, "session {} has {} persistent bytes where {} of {} are left", std::to_underlying(id),

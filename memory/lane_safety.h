@@ -18,7 +18,7 @@ struct LaneUse {
 };
 
 // The safety condition: ΣP + ΣL ≤ allowed, where in every lane L ≥ max E. Also that no lane becomes longer than that,
-// and that none is empty. kInternal says what is wrong.
+// that none is empty, and that nobody shares the lane of a session that takes no turns. kInternal says what is wrong.
 [[nodiscard]] Result<LaneUse> CheckSafe(std::span<const Lane> lanes, std::uint64_t allowed);
 
 // Ends the process if it does not hold, in every build: memory that was promised twice would be overwritten later, and

@@ -27,20 +27,25 @@ std::uint64_t LargestWith(const Lane& lane, const LaneSession* changed, std::uin
   return largest;
 }
 
+// Whether its sessions take turns. Of an empty lane there is none.
+bool IsShared(const Lane& lane) {
+  return !lane.sessions.front().need.alone;
+}
+
 }  // namespace
 
 LaneTable::LaneTable(std::uint64_t budget, std::size_t max_lanes)
     : max_lanes_(std::max<std::size_t>(max_lanes, 1)), budget_(budget), allowed_(budget) {}
 
 LaneAnswer LaneTable::FindLane(const SessionNeed& need) const {
-  const Lane* longest = Longest();
+  const Lane* longest = need.alone ? nullptr : Longest();
   const std::uint64_t lacking = Beyond(need.ephemeral, longest != nullptr ? longest->counted() : 0);
   if (overhang() == 0 && need.persistent <= free()) {
     const std::uint64_t left = free() - need.persistent;
     if (lanes_.size() < max_lanes_ && need.ephemeral <= left) {
       return {.fit = LaneFit::kNew, .length = need.ephemeral};
     }
-    if (const Lane* tightest = Tightest(need.ephemeral)) {
+    if (const Lane* tightest = need.alone ? nullptr : Tightest(need.ephemeral)) {
       return {.fit = LaneFit::kReuse, .lane = tightest->id, .length = std::max(tightest->next, need.ephemeral)};
     }
     if (longest != nullptr && lacking <= left) {
@@ -93,6 +98,9 @@ Status LaneTable::Correct(SessionId session, const SessionNeed& need) {
   if (!slot) return Fail(ErrorCode::kNotFound, "session {} has no lane", std::to_underlying(session));
   Lane& lane = *slot->lane;
   const SessionNeed& had = slot->session->need;
+  if (need.alone && lane.sessions.size() > 1) {
+    return Fail(ErrorCode::kConflict, "session {} shares its lane", std::to_underlying(session));
+  }
   const std::uint64_t next = LargestWith(lane, slot->session, need.ephemeral);
   const std::uint64_t length = std::max(lane.length, next);
   const std::uint64_t persistent_more = Beyond(need.persistent, had.persistent);
@@ -107,6 +115,40 @@ Status LaneTable::Correct(SessionId session, const SessionNeed& need) {
   slot->session->need = need;
   lane.next = next;
   Settle();
+  return {};
+}
+
+Status LaneTable::Have(SessionId session, const SessionNeed& need, std::optional<LaneId> beside) {
+  LaneTable after = *this;
+  if (const auto slot = after.SlotOf(session)) {
+    if (need.alone && slot->lane->sessions.size() > 1) {
+      return Fail(ErrorCode::kConflict, "session {} shares its lane", std::to_underlying(session));
+    }
+    slot->lane->next = LargestWith(*slot->lane, slot->session, need.ephemeral);
+    slot->session->need = need;
+  } else {
+    TANDEM_TRY(after.Put(session, need, beside));
+  }
+  const Result<LaneUse> use = CheckSafe(after.lanes_, kMost);
+  if (!use) return Fail(ErrorCode::kTooLarge, "{}", use.error().message);
+  *this = std::move(after);
+  allowed_ = std::max(allowed_, use->total());
+  Settle();
+  return {};
+}
+
+Status LaneTable::Put(SessionId session, const SessionNeed& need, std::optional<LaneId> beside) {
+  const LaneAnswer answer = FindLane(need);
+  const bool in_another = !beside && (answer.fit == LaneFit::kReuse || answer.fit == LaneFit::kResize);
+  const LaneId id = beside ? *beside : in_another ? answer.lane : LaneId{++named_};
+  if (!beside && !in_another) lanes_.push_back({.id = id, .length = need.ephemeral, .next = need.ephemeral});
+  const auto lane = std::ranges::find(lanes_, id, &Lane::id);
+  if (lane == lanes_.end()) return Fail(ErrorCode::kNotFound, "there is no lane {}", std::to_underlying(id));
+  if (!lane->sessions.empty() && (need.alone || !IsShared(*lane))) {
+    return Fail(ErrorCode::kConflict, "in lane {} no turns are taken", std::to_underlying(id));
+  }
+  lane->sessions.push_back({.id = session, .need = need});
+  lane->next = std::max(lane->next, need.ephemeral);
   return {};
 }
 
@@ -149,7 +191,7 @@ std::optional<LaneTable::Slot> LaneTable::SlotOf(SessionId session) {
 const Lane* LaneTable::Tightest(std::uint64_t ephemeral) const {
   const Lane* tightest = nullptr;
   for (const Lane& lane : lanes_) {
-    if (lane.counted() < ephemeral) continue;
+    if (!IsShared(lane) || lane.counted() < ephemeral) continue;
     const auto rank = [](const Lane& one) { return std::pair(one.counted(), one.sessions.size()); };
     if (tightest == nullptr || rank(lane) < rank(*tightest)) tightest = &lane;
   }
@@ -157,8 +199,11 @@ const Lane* LaneTable::Tightest(std::uint64_t ephemeral) const {
 }
 
 const Lane* LaneTable::Longest() const {
-  const auto longest = std::ranges::max_element(lanes_, {}, &Lane::counted);
-  return longest == lanes_.end() ? nullptr : &*longest;
+  const Lane* longest = nullptr;
+  for (const Lane& lane : lanes_) {
+    if (IsShared(lane) && (longest == nullptr || lane.counted() > longest->counted())) longest = &lane;
+  }
+  return longest;
 }
 
 void LaneTable::Settle() {

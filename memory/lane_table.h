@@ -62,6 +62,7 @@ class LaneTable {
   //    oldest;
   // 3. the lane that has to grow least to have E bytes at its next boundary, if the sum holds with that;
   // 4. none.
+  // A session that takes no turns has rules 1 and 4 only, and its lane is none for others.
   // Pure: same table, same answer.
   [[nodiscard]] LaneAnswer FindLane(const SessionNeed& need) const;
 
@@ -75,6 +76,12 @@ class LaneTable {
   // budget. Else kUnavailable with the reason, and nothing has changed. A session whose E has outgrown the lane's
   // length does not run until the boundary. kNotFound.
   [[nodiscard]] Status Correct(SessionId session, const SessionNeed& need);
+  // It has so much already, whether there is room or not: a model that was loaded, a job that turned out to be larger.
+  // Where there is none the budget is as one that fell. A newcomer goes to the lane `beside`, with whose sessions it
+  // takes turns, else to where FindLane says or, without room, to a lane of its own, however many there are.
+  // kNotFound: there is no lane `beside`. kConflict: its sessions take no turns. kTooLarge: the sum would be above
+  // 2^64 - 1.
+  [[nodiscard]] Status Have(SessionId session, const SessionNeed& need, std::optional<LaneId> beside = std::nullopt);
   // An iteration in the lane has ended and the next has not begun: the lane has the length that it was to have.
   // kNotFound.
   [[nodiscard]] Status Boundary(LaneId lane);
@@ -107,6 +114,8 @@ class LaneTable {
   [[nodiscard]] std::optional<Slot> SlotOf(SessionId session);
   [[nodiscard]] const Lane* Tightest(std::uint64_t ephemeral) const;
   [[nodiscard]] const Lane* Longest() const;
+  // Puts a session that is not there yet into a lane, whatever that comes to.
+  [[nodiscard]] Status Put(SessionId session, const SessionNeed& need, std::optional<LaneId> beside);
   // To be called when something has changed.
   void Settle();
 

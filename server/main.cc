@@ -43,6 +43,7 @@ int Run(int argc, char** argv) {
   AddInferCommand(app, exit_code);
   AddLoadgenCommand(app, exit_code);
   AddTrainCommand(app, exit_code);
+  AddMemoryCommand(app, exit_code);
   AddProfileCommand(app, exit_code);
   AddTraceCommand(app, exit_code);
   AddSimulateCommand(app, exit_code);

@@ -1,10 +1,9 @@
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "api/base/byte_text.h"
 #include "api/base/format.h"
 #include "api/wire/json_document.h"
 #include "api/wire/training_data_json.h"
@@ -213,33 +212,12 @@ CheckpointSpec ReadCheckpoint(JsonFields& job, Mistakes& mistakes) {
   return checkpoint;
 }
 
-// "2GB", "1.5 GiB", or nothing.
-std::optional<double> ParseBytes(std::string_view text) {
-  constexpr std::array<std::pair<std::string_view, double>, 9> kUnits = {{{"B", 1},
-                                                                          {"KB", 1e3},
-                                                                          {"MB", 1e6},
-                                                                          {"GB", 1e9},
-                                                                          {"TB", 1e12},
-                                                                          {"KiB", 0x1p10},
-                                                                          {"MiB", 0x1p20},
-                                                                          {"GiB", 0x1p30},
-                                                                          {"TiB", 0x1p40}}};
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
-  if (error != std::errc()) return std::nullopt;
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-  if (text.starts_with(' ')) text.remove_prefix(1);
-  const auto unit = std::ranges::find(kUnits, text, &std::pair<std::string_view, double>::first);
-  if (unit == kUnits.end()) return std::nullopt;
-  return std::floor(number * unit->second);
-}
-
 void ReadMemory(JsonFields& fields, std::optional<std::uint64_t>& target) {
   const Json::Value* const value = fields.Find("memory");
   if (value == nullptr) return;
   std::optional<double> bytes;
   if (value->isUInt64()) bytes = static_cast<double>(value->asUInt64());
-  if (value->isString()) bytes = ParseBytes(value->asString());
+  if (value->isString()) bytes = ParseByteText(value->asString());
   if (bytes && *bytes >= static_cast<double>(kMinMemory) && *bytes <= static_cast<double>(kMaxMemory)) {
     target = static_cast<std::uint64_t>(*bytes);
   } else {

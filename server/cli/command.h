@@ -29,6 +29,7 @@ void AddModelsCommand(CLI::App& app, int& exit_code);
 void AddInferCommand(CLI::App& app, int& exit_code);
 void AddLoadgenCommand(CLI::App& app, int& exit_code);
 void AddTrainCommand(CLI::App& app, int& exit_code);
+void AddMemoryCommand(CLI::App& app, int& exit_code);
 void AddProfileCommand(CLI::App& app, int& exit_code);
 void AddTraceCommand(CLI::App& app, int& exit_code);
 void AddSimulateCommand(CLI::App& app, int& exit_code);

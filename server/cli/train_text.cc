@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "api/base/byte_text.h"
 #include "api/base/format.h"
 #include "api/wire/json_document.h"
 #include "api/wire/json_text.h"
@@ -34,14 +35,6 @@ std::string StepCell(const JobView& job) {
 std::string MetricCell(const JobView& job) {
   if (job.metric_name.empty()) return "-";
   return Format("{} {}", job.metric_name, NumberText(job.metric));
-}
-
-std::string BytesText(double bytes) {
-  for (const char* unit : {"B", "KiB", "MiB"}) {
-    if (bytes < 1024) return Format("{:.{}f} {}", bytes, *unit == 'B' ? 0 : 1, unit);
-    bytes /= 1024;
-  }
-  return Format("{:.1f} GiB", bytes);
 }
 
 struct Point {
@@ -131,7 +124,8 @@ Result<std::string> CheckpointTable(const Json::Value& answer) {
     if (!one.isObject() || !one["step"].isInt64() || !one["bytes"].isNumeric()) {
       return NotUnderstood("a list of checkpoints");
     }
-    rows.push_back({one["step"].asString(), one["file"].asString(), BytesText(one["bytes"].asDouble()),
+    rows.push_back({one["step"].asString(), one["file"].asString(),
+                    ByteText(static_cast<std::uint64_t>(std::clamp(one["bytes"].asDouble(), 0.0, 1e18))),
                     one["checksum"].asString(), one["time"].asString(), one["good"].asBool() ? "yes" : "no"});
   }
   return PlainTable(rows);

@@ -19,6 +19,7 @@ class JobService;
 }
 
 namespace tandem {
+class MemoryAccount;
 
 // Names what this server is; the same over every front end.
 struct ServerInfo {
@@ -57,6 +58,8 @@ struct ServerCore {
   std::string training_off;
   // May be null or off: then nothing is recorded.
   const FlightRecorder* recorder = nullptr;
+  // Null: nobody counts.
+  const MemoryAccount* memory = nullptr;
 
   // What /v2/health/ready and ServerReady answer.
   [[nodiscard]] bool Ready() const {

@@ -6,9 +6,11 @@
 #include <vector>
 
 #include "colocation/policy.h"
+#include "server/jobs/job_need.h"
 
 namespace tandem {
 class Arbiter;
+class MemoryAccount;
 class RunLog;
 }  // namespace tandem
 
@@ -26,6 +28,8 @@ struct JobOptions {
   std::vector<int> cores;                           // That trainers may run on; empty: all.
   bool thrifty = false;                             // As a TrainerLaunch has it.
   std::filesystem::path memory_groups;              // Where trainers get control groups; empty: nowhere.
+  MemoryAccount* memory = nullptr;                  // Who may have how much; borrowed. Null: nobody counts.
+  NeedEstimator need = GuessNeedOf;                 // What a job is promised of it.
   int threads = 1;                                  // Of a trainer at most, unless its job says otherwise.
   int fixed_threads = 1;                            // Of one whose job is deterministic.
   int running = 1;                                  // Jobs at a time.

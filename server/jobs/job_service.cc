@@ -25,6 +25,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Of a page, whose reasons to wait are told in full.
+constexpr std::size_t kMostInDetail = 50;
+
 Result<LogPiece> ReadLog(const JobFolder& folder, std::uint64_t offset, bool job_ended) {
   LogPiece piece{.text = {}, .next = offset, .ended = job_ended};
   std::ifstream in(LogFile(folder.path), std::ios::binary | std::ios::ate);
@@ -141,6 +144,7 @@ void JobService::Run() {
 
 Result<JobStore::Submitted> JobService::SubmitNow(const Submission& submission) {
   TANDEM_ASSIGN(const TrainingSource source, CheckSubmission(submission.job, options_, repository_));
+  TANDEM_TRY(supervisor_->CheckEverFits(submission.job, source.model));
   TANDEM_ASSIGN(JobStore::Submitted submitted, store_->Submit({.name = submission.job.name,
                                                                .owner = submission.owner,
                                                                .idempotency_key = submission.idempotency_key,
@@ -164,11 +168,18 @@ void JobService::Submit(Submission submission, Done<JobStore::Submitted> done) {
 }
 
 void JobService::Get(JobId id, Done<JobRecord> done) {
-  Ask<JobRecord>(false, std::move(done), [this, id] { return store_->Get(id); });
+  Ask<JobRecord>(false, std::move(done), [this, id] { return GetNow(id); });
 }
 
 void JobService::List(JobQuery query, Done<JobPage> done) {
-  Ask<JobPage>(false, std::move(done), [this, query = std::move(query)] { return store_->List(query); });
+  Ask<JobPage>(false, std::move(done), [this, query = std::move(query)] {
+    auto page = store_->List(query);
+    if (!page) return page;
+    for (std::size_t i = 0; i < page->jobs.size(); ++i) {
+      page->jobs[i] = supervisor_->Explained(std::move(page->jobs[i]), i < kMostInDetail);
+    }
+    return page;
+  });
 }
 
 void JobService::Pause(JobId id, Done<JobRecord> done) {
@@ -220,6 +231,11 @@ void JobService::Beside(std::string model, Done<Json::Value> done) {
 
 void JobService::OpsSince(MonotonicTime since, Done<std::vector<RecentOps>> done) {
   Ask<std::vector<RecentOps>>(false, std::move(done), [this, since] { return supervisor_->OpsSince(since); });
+}
+
+Result<JobRecord> JobService::GetNow(JobId id) const {
+  TANDEM_ASSIGN(JobRecord job, store_->Get(id));
+  return supervisor_->Explained(std::move(job));
 }
 
 Result<std::vector<JobEvent>> JobService::EventsNow(std::optional<JobId> id, std::int64_t after, int limit) const {

@@ -93,7 +93,7 @@ class JobService {
   [[nodiscard]] bool Follow(std::move_only_function<NextTurn()> work);
   static constexpr int kMaxFollowers = 256;
   // What they may ask there; these wait for the disk.
-  [[nodiscard]] Result<JobRecord> GetNow(JobId id) const { return store_->Get(id); }
+  [[nodiscard]] Result<JobRecord> GetNow(JobId id) const;
   [[nodiscard]] Result<std::vector<JobEvent>> EventsNow(std::optional<JobId> id, std::int64_t after, int limit) const;
   // At most kMaxLogPiece bytes from `offset` on.
   [[nodiscard]] Result<LogPiece> LogNow(JobId id, std::uint64_t offset) const;

@@ -38,6 +38,7 @@ Supervisor::Supervisor(const JobOptions& options, JobStore& store, JobMetrics& m
       metrics_(metrics),
       clock_(clock),
       succeeded_(std::move(succeeded)),
+      memory_(options),
       waits_(clock, options.last_backoff),
       machine_(options.arbiter ? options.arbiter->State() : ArbiterState{}) {}
 
@@ -67,6 +68,9 @@ Result<JobRecord> Supervisor::Pause(JobId id) {
   TANDEM_ASSIGN(JobRecord job, store_.Transition(id, JobAction::kPause));
   if (const auto active = active_.find(id); active != active_.end()) {
     Hold(active->second, HoldReason::kPaused);
+    memory_.SetPaused(id, true);
+  } else {
+    memory_.Leave(id);
   }
   return job;
 }
@@ -82,6 +86,7 @@ Result<JobRecord> Supervisor::Resume(JobId id) {
   TANDEM_ASSIGN(JobRecord job, store_.Transition(id, JobAction::kResume));
   active->second.trainer->CountFromNow();
   Hold(active->second, std::nullopt);
+  memory_.SetPaused(id, false);
   return job;
 }
 
@@ -93,6 +98,7 @@ Result<JobRecord> Supervisor::Cancel(JobId id) {
     SaveProfile(active->second);
     active_.erase(active);  // Which kills its trainer.
   }
+  memory_.Leave(id);
   metrics_.Ended(id);
   waits_.Forget(id);
   failures_.erase(id);
@@ -107,6 +113,7 @@ void Supervisor::BeginDrain() {
 std::vector<int> Supervisor::fds() const {
   std::vector<int> fds;
   for (const auto& [id, active] : active_) fds.push_back(active.trainer->process().events_fd());
+  if (memory_.news_fd() >= 0 && !draining_) fds.push_back(memory_.news_fd());
   return fds;
 }
 
@@ -143,12 +150,16 @@ void Supervisor::Turn() {
       SaveProfile(one);
       metrics_.Stopped(active->first);
       Finish(one, *exit);
+      memory_.Leave(active->first);
       active = active_.erase(active);
       continue;
     }
     one.trainer->Watch();
     TellOfDisobedience(one);
-    if (clock_.Now() - one.saved_at >= kBetweenSaves) Save(one);
+    if (clock_.Now() - one.saved_at >= kBetweenSaves) {
+      Save(one);
+      WatchMemory(one);
+    }
     ++active;
   }
   WatchOps();
@@ -179,13 +190,18 @@ void Supervisor::SettleDue() {
   for (auto& [id, change] : std::exchange(unsettled_, {})) Settle(id, std::move(change));
 }
 
-void Supervisor::StartDue() {
-  if (active_.size() >= static_cast<std::size_t>(options_.running)) return;
+bool Supervisor::MayStart() {
+  // Always, or it would be news for ever.
+  if (memory_.TakeNews()) looked_at_ = 0;
+  if (active_.size() >= static_cast<std::size_t>(options_.running)) return false;
+  return looked_at_ != store_.state_changes() || (next_attempt_ && *next_attempt_ <= clock_.Now());
+}
+
+bool Supervisor::ReadDue(std::vector<JobRecord>& due) {
   const MonotonicTime now = clock_.Now();
   next_attempt_ = now + kBetweenSettling;  // When the list cannot be read.
   const auto page = store_.List({.states = {JobState::kQueued}, .limit = JobQuery::kMaxPage});
-  if (!page) return;
-  std::vector<JobRecord> due;
+  if (!page) return false;
   next_attempt_.reset();
   for (const JobRecord& job : page->jobs) {
     if (const MonotonicTime when = waits_.DueAt(job); when <= now) {
@@ -197,20 +213,38 @@ void Supervisor::StartDue() {
   std::ranges::sort(due, [](const JobRecord& a, const JobRecord& b) {
     return a.priority != b.priority ? a.priority > b.priority : a.id < b.id;
   });
-  for (const JobRecord& job : due) {
-    if (active_.size() >= static_cast<std::size_t>(options_.running)) return;
-    auto admitted = store_.Transition(job.id, JobAction::kAdmit, {.fixed_threads = options_.fixed_threads});
-    if (!admitted) {
-      LogError("a job cannot be begun", {{"job", std::to_string(job.id)}, {"reason", admitted.error().message}});
-      next_attempt_ = now + kBetweenSettling;
+  return true;
+}
+
+void Supervisor::StartDue() {
+  if (!MayStart()) return;
+  std::vector<JobRecord> due;
+  if (!ReadDue(due)) return;
+  const bool all = memory_.Offer(due);
+  while (active_.size() < static_cast<std::size_t>(options_.running)) {
+    const auto id = memory_.Next();
+    if (!id) {
+      if (all) {
+        looked_at_ = store_.state_changes();
+      } else {
+        next_attempt_ = clock_.Now();
+      }
       return;
     }
-    waits_.Forget(job.id);
+    auto admitted = store_.Transition(*id, JobAction::kAdmit, {.fixed_threads = options_.fixed_threads});
+    if (!admitted) {
+      LogError("a job cannot be begun", {{"job", std::to_string(*id)}, {"reason", admitted.error().message}});
+      memory_.Leave(*id);
+      next_attempt_ = clock_.Now() + kBetweenSettling;
+      return;
+    }
+    waits_.Forget(*id);
     const Status started = StartJob(*std::move(admitted));
     if (started) continue;
-    LogWarning("a trainer could not be started",
-               {{"job", std::to_string(job.id)}, {"reason", started.error().message}});
-    Settle(job.id, [this, id = job.id, why = started.error()] { return Retry(id, why); });
+    memory_.Leave(*id);
+    LogWarning("a trainer could not be started", {{"job", std::to_string(*id)}, {"reason", started.error().message}});
+    Settle(*id, [this, id = *id, why = started.error()] { return Retry(id, why); });
+    next_attempt_ = clock_.Now();  // To see when it is to be tried again.
   }
 }
 

@@ -16,6 +16,7 @@
 #include "server/jobs/attempt_waits.h"
 #include "server/jobs/contained_trainer.h"
 #include "server/jobs/job_folder.h"
+#include "server/jobs/job_memory.h"
 #include "server/jobs/job_metrics.h"
 #include "server/jobs/job_options.h"
 #include "server/jobs/job_store.h"
@@ -50,6 +51,13 @@ class Supervisor {
   // Of each trainer that runs, what its operators did since then, as far as that is kept.
   [[nodiscard]] std::vector<RecentOps> OpsSince(MonotonicTime since) const;
 
+  // With the reason why it waits, if it does for memory, as JobMemory::WhyWaiting() has it.
+  [[nodiscard]] JobRecord Explained(JobRecord record, bool in_detail = true) const;
+  // kTooLarge for a job that would wait for memory for ever.
+  [[nodiscard]] Status CheckEverFits(const TrainingJob& job, const std::filesystem::path& model) const {
+    return memory_.CheckEverFits(job, model);
+  }
+
   // What is due: starts, reads, reaps, retries. Then there is nothing to do until one of fds() is readable, or
   // UntilDue() has passed, if it is anything.
   void Turn();
@@ -73,6 +81,7 @@ class Supervisor {
     std::vector<SeriesPoint> rates;
     MonotonicTime saved_at;
     std::optional<EndEvent> end;
+    std::optional<std::int64_t> first_step;                        // That this trainer began with.
     std::int64_t counted_step = 0;                                 // Up to here its steps are in the metrics.
     std::optional<HoldReason> hold;                                // Why it is told to wait.
     MonotonicTime held_until;                                      // Up to here its waiting is.
@@ -87,6 +96,12 @@ class Supervisor {
   // Says in the log what else explains what is seen of trainers and times.
   void WatchTime();
   void StartDue();
+  // Whether anything has changed since it was last found that nobody more can be started.
+  [[nodiscard]] bool MayStart();
+  // Those that are queued and wait for nothing else, the first to begin first; notes when the next one is due. False:
+  // they cannot be read.
+  [[nodiscard]] bool ReadDue(std::vector<JobRecord>& due);
+  void WatchMemory(Active& active);
   [[nodiscard]] Status StartJob(JobRecord record);  // It has been admitted.
   void TakeEvents(Active& active);
   void Take(Active& active, const PlanEvent& event);
@@ -130,7 +145,9 @@ class Supervisor {
   const std::function<void(const JobRecord&, const TrainingJob&)> succeeded_;
 
   // Jobs thread only.
+  JobMemory memory_;  // Before the trainers, which have what it promised.
   std::map<JobId, Active> active_;
+  std::uint64_t looked_at_ = 0;  // Changes of states, as of the last look for jobs to start; 0: look again.
   AttemptWaits waits_;
   TurnWatch turns_;
   MachineWatch machine_;

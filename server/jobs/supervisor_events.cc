@@ -28,6 +28,7 @@ void Supervisor::TakeEvents(Active& active) {
 }
 
 void Supervisor::Take(Active& active, const PlanEvent& event) {
+  active.first_step = event.first_step;
   active.progress.step = event.first_step;
   active.progress.total_steps = event.total_steps;
   active.progress_unsaved = true;
@@ -146,6 +147,20 @@ void Supervisor::TellOfDisobedience(Active& active) {
     AddEvent(id, "hold_ignored",
              Format(R"({{"after_seconds":{},"killed":{}}})", HoldWatch::kBound.count(), killed ? "true" : "false"));
   }
+}
+
+void Supervisor::WatchMemory(Active& active) {
+  // The first steps allocate what the others use again.
+  constexpr std::int64_t kFirstSteps = 3;
+  const TrainerProcess& process = active.trainer->process();
+  const bool settled = active.first_step && active.progress.step >= *active.first_step + kFirstSteps;
+  memory_.Watch(active.record.id, process.ResidentBytes(), process.PeakResidentBytes(), settled);
+}
+
+JobRecord Supervisor::Explained(JobRecord record, bool in_detail) const {
+  if (record.state != JobState::kQueued) return record;
+  if (std::string why = memory_.WhyWaiting(record.id, in_detail); !why.empty()) record.reason = std::move(why);
+  return record;
 }
 
 void Supervisor::Save(Active& active) {

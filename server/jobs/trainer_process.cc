@@ -8,6 +8,8 @@
 #include <cstring>
 #include <ctime>
 #include <fstream>
+#include <sstream>
+#include <string_view>
 #include <utility>
 
 #include <fcntl.h>
@@ -245,6 +247,19 @@ std::uint64_t TrainerProcess::ResidentBytes() const {
   std::uint64_t resident = 0;
   in >> total >> resident;
   return resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+std::uint64_t TrainerProcess::PeakResidentBytes() const {
+  constexpr std::uint64_t kUnit = 1024;
+  constexpr std::string_view kField = "VmHWM:";
+  std::ifstream in(Format("/proc/{}/status", pid_));
+  for (std::string line; std::getline(in, line);) {
+    if (!line.starts_with(kField)) continue;
+    std::uint64_t kilobytes = 0;
+    std::istringstream(line.substr(kField.size())) >> kilobytes;
+    return kilobytes * kUnit;
+  }
+  return 0;
 }
 
 std::chrono::nanoseconds TrainerProcess::CpuTime() const {

@@ -74,6 +74,8 @@ class TrainerProcess {
   [[nodiscard]] std::optional<TrainerExit> Poll();
   // Bytes that it holds in memory, with what is mapped from files; 0 when that cannot be told.
   [[nodiscard]] std::uint64_t ResidentBytes() const;
+  // The most that it ever held.
+  [[nodiscard]] std::uint64_t PeakResidentBytes() const;
   // CPU time that it has used, with all of its threads; 0 when that cannot be told.
   [[nodiscard]] std::chrono::nanoseconds CpuTime() const;
 

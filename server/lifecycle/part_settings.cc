@@ -45,8 +45,8 @@ std::optional<http::TlsOptions> Tls(const ServeOptions& o) {
   return http::TlsOptions{.certificate = o.tls_cert, .key = o.tls_key, .client_ca = o.tls_client_ca};
 }
 
-MemoryBudgets BudgetsFor(const ServeOptions& o) {
-  const MemoryAsked asked{.bound = ProcessMemoryBound(),
+MemoryBudgets BudgetsFor(const ServeOptions& o, std::uint64_t given) {
+  const MemoryAsked asked{.bound = std::min(ProcessMemoryBound(), given),
                           .threads = RunThreads(o),
                           .max_activation_bytes = o.max_activation_bytes,
                           .max_request_bytes = o.max_request_bytes,

@@ -24,8 +24,9 @@ namespace tandem {
 [[nodiscard]] bool ChoosesWidths(const ServeOptions& o);
 [[nodiscard]] int Workers(const ServeOptions& o);
 [[nodiscard]] std::optional<http::TlsOptions> Tls(const ServeOptions& o);
-// Says in the log what the process has no room for.
-[[nodiscard]] MemoryBudgets BudgetsFor(const ServeOptions& o);
+// Of the memory that this process may have and that the operator gives to all of the server. Says in the log what there
+// is no room for.
+[[nodiscard]] MemoryBudgets BudgetsFor(const ServeOptions& o, std::uint64_t given);
 // Opens the library that they name.
 [[nodiscard]] Result<std::shared_ptr<const OrtEnvironment>> StartOrt(const ServeOptions& o);
 // One line with all that the times of runs depend on besides the models.

@@ -10,6 +10,7 @@
 
 #include "api/base/format.h"
 #include "colocation/policy.h"
+#include "memory/device_budget.h"
 #include "profiler/flight_recorder.h"
 #include "server/lifecycle/number_range.h"
 
@@ -41,6 +42,15 @@ CLI::Validator RecordCount() {
         return Format("'{}' is neither 0 nor a number from {} to {}", text, kLeast, kMost);
       },
       "N");
+}
+
+CLI::Validator Share() {
+  return CLI::Validator(
+      [](std::string& text) {
+        const auto share = ParseMemoryShare(text);
+        return share ? std::string() : share.error().message;
+      },
+      "BYTES|N%");
 }
 
 std::vector<std::string> Names(const std::vector<std::string_view>& names) {
@@ -181,6 +191,11 @@ void AddServeFlags(CLI::App& app, ServeOptions& o) {
   Flag(app, "--trainer", o.trainer, "The trainer program, if it is not beside this one", training);
 
   const char* limits = "Limits";
+  Flag(app, "--memory", o.memory,
+       "Memory for the server, its models and its trainers together: bytes, like 8GiB, or a part of what there is",
+       limits)
+      ->check(Share())
+      ->capture_default_str();
   Flag(app, "--default-slo-ms", o.default_slo_ms, "SLO of requests and models that name none; 0: none", limits)
       ->check(Between(0.0, 86400000.0));
   Flag(app, "--admission", o.admission,

@@ -51,7 +51,8 @@ struct ServeOptions {
   std::string training_cgroup = "auto";  // Or "none", or a folder.
   std::string trainer;                   // Empty: the program beside this one.
 
-  double default_slo_ms = 0;  // 0: none.
+  std::string memory = "80%";  // As ParseMemoryShare has it.
+  double default_slo_ms = 0;   // 0: none.
   std::string admission = "deadline";
   int io_threads = 0;      // 0: 1, or 2 from four cores on.
   int busy_poll_us = 100;  // How long an idle thread looks for a request before it sleeps.

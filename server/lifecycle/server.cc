@@ -28,11 +28,12 @@
 #include "server/lifecycle/colocation_wiring.h"
 #include "server/lifecycle/file_shares.h"
 #include "server/lifecycle/log_wiring.h"
-#include "server/lifecycle/memory_budgets.h"
+#include "server/lifecycle/memory_wiring.h"
 #include "server/lifecycle/part_settings.h"
 #include "server/lifecycle/training_wiring.h"
 #include "server/log/log.h"
 #include "server/metrics/colocation_collector.h"
+#include "server/metrics/memory_collector.h"
 #include "server/metrics/model_collector.h"
 #include "server/metrics/process_usage.h"
 #include "server/metrics/request_metrics.h"
@@ -94,7 +95,7 @@ struct Server::Parts {
   std::atomic<bool> accepting{false};
   std::atomic<bool> draining{false};
   FileShares shares;
-  MemoryBudgets memory;
+  std::optional<MemoryParts> memory;
   std::optional<LogSettings> log_settings;
   TraceSettings trace_settings;
   std::optional<SharedRegions> regions;
@@ -144,9 +145,7 @@ Status Server::Parts::BuildCore() {
   TANDEM_ASSIGN(colocation, SetUpColocation(options, clock, *recorder));
   recorder->SetWorkers(Workers(options));
   shares = ShareFiles(options.max_connections);
-  memory = BudgetsFor(options);
-  options.max_activation_bytes = memory.arena;
-  options.max_request_bytes = memory.max_request;
+  TANDEM_ASSIGN(memory, SetUpMemory(options));
   regions.emplace(shares.regions);
   if (!options.token_file.empty()) {
     TANDEM_ASSIGN(tokens, TokenCheck::Load(options.token_file));
@@ -157,6 +156,7 @@ Status Server::Parts::BuildCore() {
   sessions.emplace(ort);
   runs.emplace(RunSetting(options, *ort));
   settings.runs = &*runs;
+  settings.count_memory = CountVersions(memory->account);
   repository.emplace(std::move(settings), *sessions);
   TANDEM_ASSIGN(admission, MakeAdmission(options.admission));
   dispatcher.emplace(clock, *admission,
@@ -181,7 +181,7 @@ Status Server::Parts::BuildCore() {
       [this](std::string_view model, std::string_view version) { return repository->Find(model, version); },
       DefaultSlo(options), options.max_request_bytes);
   std::string training_off;
-  TANDEM_ASSIGN(training, StartTraining(options, *colocation, *repository, clock, training_off));
+  TANDEM_ASSIGN(training, StartTraining(options, *colocation, *memory->account, *repository, clock, training_off));
   if (auto lock = KeepRuns(options, training != nullptr, *runs)) state_lock.emplace(*std::move(lock));
   core.emplace(ServerCore{.clock = clock,
                           .info = info,
@@ -196,7 +196,8 @@ Status Server::Parts::BuildCore() {
                           .arbiter = *colocation->arbiter,
                           .jobs = training.get(),
                           .training_off = training_off,
-                          .recorder = &*recorder});
+                          .recorder = &*recorder,
+                          .memory = memory->account.get()});
   collector.emplace([this] { return repository->Snapshot(); },
                     [this](const Servable& s) { return dispatcher->queued(s); });
   prometheus::BuildGauge()
@@ -227,6 +228,7 @@ std::string Server::Parts::MetricsText() {
     for (auto& family : TrainingFamilies(training->Totals())) families.push_back(std::move(family));
   }
   for (auto& family : ColocationFamilies(colocation->arbiter->State())) families.push_back(std::move(family));
+  for (auto& family : MemoryFamilies(memory->account->Map())) families.push_back(std::move(family));
   for (auto& family : collector->Collect()) families.push_back(std::move(family));
   return prometheus::TextSerializer().Serialize(families);
 }
@@ -250,8 +252,8 @@ Status Server::Parts::ListenHttp() {
     api.address = options.http_address;
     api.port = static_cast<std::uint16_t>(options.http_port);
     api.max_connections = shares.http;
-    api.max_body_total = memory.rest_bodies;
-    api.max_answer_total = memory.rest_answers;
+    api.max_body_total = memory->budgets.rest_bodies;
+    api.max_answer_total = memory->budgets.rest_answers;
     api.refuse_early = [this](const http::RequestHead& head) { return rest->Refuse(head); };
     TANDEM_ASSIGN(http, http::HttpServer::Start(std::move(api), [this](std::shared_ptr<http::Exchange> exchange) {
                     rest->Handle(std::move(exchange));
@@ -286,9 +288,9 @@ Status Server::Parts::ListenGrpc() {
   settings.address = options.grpc_address;
   settings.port = options.grpc_port;
   settings.max_message_bytes = options.max_request_bytes;
-  settings.memory_quota_bytes = memory.grpc_buffers;
-  settings.max_request_bytes_under_way = memory.grpc_requests;
-  settings.max_answer_bytes_under_way = memory.grpc_answers;
+  settings.memory_quota_bytes = memory->budgets.grpc_buffers;
+  settings.max_request_bytes_under_way = memory->budgets.grpc_requests;
+  settings.max_answer_bytes_under_way = memory->budgets.grpc_answers;
   settings.max_connections = static_cast<int>(shares.grpc);
   settings.poll_window = std::chrono::microseconds(options.busy_poll_us);
   settings.tls = Tls(options);

@@ -106,8 +106,8 @@ fs::path TrainerProgram(const ServeOptions& options) {
 }
 
 Result<std::unique_ptr<jobs::JobService>> StartTraining(const ServeOptions& options, const Colocation& colocation,
-                                                        repository::ModelRepository& repository, const Clock& clock,
-                                                        std::string& why_off) {
+                                                        MemoryAccount& memory, repository::ModelRepository& repository,
+                                                        const Clock& clock, std::string& why_off) {
   if (!options.allow_training) {
     why_off = "training is off: the server was started with --allow-training false";
     return nullptr;
@@ -116,6 +116,7 @@ Result<std::unique_ptr<jobs::JobService>> StartTraining(const ServeOptions& opti
   auto groups = MemoryGroups(options.training_cgroup);
   if (!groups) return Fail(groups.error().code, "--training-cgroup: {}", groups.error().message);
   settings.memory_groups = *std::move(groups);
+  settings.memory = &memory;
   auto service = settings.state.empty()
                      ? Fail(ErrorCode::kUnavailable, "the user has no home directory; name a folder with --state")
                      : jobs::JobService::Start(std::move(settings), repository, clock);

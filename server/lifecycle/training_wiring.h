@@ -11,6 +11,7 @@
 #include "server/jobs/state_lock.h"
 #include "server/lifecycle/colocation_wiring.h"
 #include "server/lifecycle/serve_options.h"
+#include "server/memory/memory_account.h"
 #include "server/repository/model_repository.h"
 #include "server/repository/run_archive.h"
 
@@ -34,6 +35,7 @@ void SaveRunsNow(repository::RunArchive& runs);
 // is an error.
 [[nodiscard]] Result<std::unique_ptr<jobs::JobService>> StartTraining(const ServeOptions& options,
                                                                       const Colocation& colocation,
+                                                                      MemoryAccount& memory,
                                                                       repository::ModelRepository& repository,
                                                                       const Clock& clock, std::string& why_off);
 

@@ -90,11 +90,17 @@ std::uint64_t FingerprintOf(const std::vector<FileStamp>& files, const SessionRe
   return HashText(text);
 }
 
+// What goes with a version, and when its sessions have gone.
+struct Kept {
+  std::shared_ptr<TemporaryFolder> folder;  // Shared with the other versions that came with it.
+  std::shared_ptr<void> memory;             // As whoever counts it wants it.
+};
+
 // A servable whose last owner hands it to `graves` instead of destroying it. `keep` stays as long as it does.
 std::shared_ptr<Servable> MakeServable(std::unique_ptr<Servable> servable, const std::shared_ptr<Worker>& graves,
-                                       const std::shared_ptr<TemporaryFolder>& keep) {
+                                       Kept keep) {
   // Captured by name it would be const, and could not be moved out.
-  return {servable.release(), [graves, keep = keep](Servable* last) mutable {
+  return {servable.release(), [graves, keep = std::move(keep)](Servable* last) mutable {
             // A weak pointer keeps this closure: it must not hold the folder longer than the servable lives. The
             // folder goes last.
             std::unique_ptr<Servable> owner(last);
@@ -165,6 +171,7 @@ Result<LoadedVersion> ModelLoader::LoadUnguarded(const LoadPlan& plan, std::int6
   request.version = version;
   request.format = file.format;
   Locate(folder, file.path, request);
+  const HeapGrowth::Look heap(heap_);
   TANDEM_ASSIGN(std::unique_ptr<InferenceSession> session, factory_.Create(request));
   auto graph = std::make_shared<const ModelSignature>(session->signature());
   TANDEM_ASSIGN(ModelSettings settings, CompleteSettings(folder.name, *plan.given, session->signature(), file));
@@ -175,10 +182,11 @@ Result<LoadedVersion> ModelLoader::LoadUnguarded(const LoadPlan& plan, std::int6
   Result<NarrowSession> narrow = LoadNarrow(plan, *source, request, settings, hurry);
   const std::uint64_t fingerprint = FingerprintOf(source->files, request, settings.batching);
 
+  Kept keep{.folder = plan.keep, .memory = CountMemory(request, *source, settings, narrow ? 2 : 1, heap.Taken())};
   const std::shared_ptr<Servable> servable = MakeServable(
       std::make_unique<Servable>(folder.name, version, std::move(settings.signature), std::move(settings.batching),
                                  settings.slo, std::move(session), std::move(labels)),
-      graves_, plan.keep);
+      graves_, std::move(keep));
   if (options_.runs != nullptr) options_.runs->Adopt(servable, fingerprint);
   Teach(*servable, RunWidth::kAll, times);
   if (narrow) {
@@ -190,6 +198,23 @@ Result<LoadedVersion> ModelLoader::LoadUnguarded(const LoadPlan& plan, std::int6
   }
   return LoadedVersion{servable, std::make_shared<const ModelConfig>(std::move(settings.config)), std::move(source),
                        std::move(graph), std::make_shared<const SessionRequest>(std::move(request))};
+}
+
+std::shared_ptr<void> ModelLoader::CountMemory(const SessionRequest& request, const VersionSource& source,
+                                               const ModelSettings& settings, std::uint64_t sessions,
+                                               std::optional<std::uint64_t> measured) const {
+  if (!options_.count_memory) return nullptr;
+  std::uint64_t weights = 0;
+  if (const auto extent = factory_.Extent(request)) {
+    weights = extent->tensor_bytes;
+  } else {
+    for (const FileStamp& file : source.files) weights += file.size;
+  }
+  return options_.count_memory({.model = request.model,
+                                .version = request.version,
+                                .weights = weights * sessions,
+                                .measured = measured,
+                                .run = GuessRunBytes(settings.signature, settings.batching)});
 }
 
 Result<ModelSignature> ModelLoader::ReadSignature(const std::string& model, const ModelConfig& given,

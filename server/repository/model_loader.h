@@ -12,6 +12,7 @@
 #include "api/base/cancel_token.h"
 #include "api/base/result.h"
 #include "colocation/servable.h"
+#include "server/memory/heap_in_use.h"
 #include "server/repository/layout.h"
 #include "server/repository/override_files.h"
 #include "server/repository/repository_options.h"
@@ -60,7 +61,7 @@ struct LoadPlan {
   std::shared_ptr<TemporaryFolder> keep;  // Set when the folder is a temporary one.
 };
 
-// Turns folders into servables. Called by ModelRepository. Thread-safe: constant after construction. Nothing thrown
+// Turns folders into servables. Called by ModelRepository. Thread-safe. Nothing thrown
 // below it passes through.
 class ModelLoader {
  public:
@@ -110,6 +111,10 @@ class ModelLoader {
   [[nodiscard]] Result<NarrowSession> LoadNarrow(const LoadPlan& plan, const VersionSource& source,
                                                  SessionRequest request, const ModelSettings& settings,
                                                  CancelToken& hurry) const;
+  // Has somebody count what a version takes. What that returns goes with the version.
+  [[nodiscard]] std::shared_ptr<void> CountMemory(const SessionRequest& request, const VersionSource& source,
+                                                  const ModelSettings& settings, std::uint64_t sessions,
+                                                  std::optional<std::uint64_t> measured) const;
   // The model's folder as it is now; kConflict when the files of that version are not those of `source` any more.
   [[nodiscard]] Result<ModelFolder> FolderOf(const std::string& model, std::int64_t version,
                                              const VersionSource& source) const;
@@ -118,6 +123,7 @@ class ModelLoader {
   const RepositoryOptions& options_;
   SessionFactory& factory_;
   const std::shared_ptr<Worker> graves_;
+  mutable HeapGrowth heap_;
 };
 
 }  // namespace tandem::repository

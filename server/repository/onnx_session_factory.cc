@@ -42,7 +42,7 @@ std::map<std::string, std::string> OnnxSessionFactory::Metadata(const SessionReq
 Result<GraphExtent> OnnxSessionFactory::Extent(const SessionRequest& request) {
   if (request.format != ModelFormat::kOnnx) return SessionFactory::Extent(request);
   TANDEM_ASSIGN(const OnnxFileInfo info, InspectOnnxFile(request.file));
-  return GraphExtent{.nodes = info.nodes, .has_subgraphs = info.has_subgraphs};
+  return GraphExtent{.nodes = info.nodes, .tensor_bytes = info.tensor_bytes, .has_subgraphs = info.has_subgraphs};
 }
 
 }  // namespace tandem::repository

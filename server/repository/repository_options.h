@@ -9,6 +9,7 @@
 
 #include "api/base/clock.h"
 #include "server/repository/session_factory.h"
+#include "server/repository/version_memory.h"
 
 namespace tandem::repository {
 
@@ -41,6 +42,7 @@ struct RepositoryOptions {
   // What is known of runs from before; both borrowed, and outlive the repository. No archive: nothing is.
   RunArchive* runs = nullptr;
   const Clock* clock = &RealClock::Instance();
+  MemoryCounter count_memory;  // Unset: nobody counts.
   // Called from any thread, several at once; must not call back into the repository. Unset: silence.
   std::function<void(LogLevel, const std::string&)> log;
 };

@@ -43,10 +43,11 @@ struct SessionRequest {
   std::filesystem::path profile;
 };
 
-// How much there is to a run of a model.
+// How much there is to a model.
 struct GraphExtent {
   std::uint64_t nodes = 0;
-  bool has_subgraphs = false;  // Some nodes may run more than once.
+  std::uint64_t tensor_bytes = 0;  // Of weights and constants.
+  bool has_subgraphs = false;      // Some nodes may run more than once.
 };
 
 // Makes sessions. Borrowed by ModelRepository, which calls it from its loading threads, several at once; it must

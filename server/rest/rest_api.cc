@@ -5,6 +5,7 @@
 
 #include "server/rest/colocation_calls.h"
 #include "server/rest/infer_call.h"
+#include "server/rest/memory_calls.h"
 #include "server/rest/model_calls.h"
 #include "server/rest/profile_calls.h"
 #include "server/rest/repository_calls.h"
@@ -36,6 +37,7 @@ std::vector<Route> AllRoutes(ServerCore& core, const TokenCheck& tokens, RestApi
   AddSharedMemoryRoutes(core.regions, routes);
   AddSettingsRoutes(core, routes);
   AddColocationRoutes(core, routes);
+  AddMemoryRoutes(core, routes);
   AddTraceRoutes(core, routes);
   AddProfileRoutes(core, routes);
   AddTrainRoutes(core, tokens, routes);

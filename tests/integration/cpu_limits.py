@@ -1,4 +1,4 @@
-"""Control groups with a CPU limit for a server and what it starts."""
+"""Control groups of our own for a server and what it starts; those with a limit on CPU time."""
 import os
 import pathlib
 import time
@@ -8,7 +8,7 @@ CGROUPS = pathlib.Path("/sys/fs/cgroup")
 PERIOD_US = 100_000
 
 
-def _own(controller):
+def own_group(controller):
     """The folder of this process's group: of version 1 with that controller, or of version 2."""
     for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines():
         _, controllers, name = line.split(":", 2)
@@ -17,7 +17,7 @@ def _own(controller):
             return folder, 1
         if not controllers and (CGROUPS / name.lstrip("/") / "cgroup.procs").exists():
             return CGROUPS / name.lstrip("/"), 2
-    raise unittest.SkipTest("no control group for CPU time can be seen")
+    raise unittest.SkipTest(f"no control group of the controller {controller} can be seen")
 
 
 def apart():
@@ -72,13 +72,13 @@ class CpuLimit(Group):
     """A group below our own in which so many cores can be used; None: all. Skips the test where none can be made."""
     def __init__(self, cores):
         super().__init__()
-        (own, version) = _own("cpu")
+        (own, version) = own_group("cpu")
         name = f"tandem-test-{os.getpid()}-{time.monotonic_ns()}"
         try:
             self._make(own / name)
             self.version = version
             self.set(cores)
-            if version == 1 and (use := _own("cpuacct"))[0] != own:
+            if version == 1 and (use := own_group("cpuacct"))[0] != own:
                 self._make(use[0] / name)
         except OSError as error:
             self.remove()
@@ -101,7 +101,7 @@ class CpuSet(Group):
     """A group below our own whose processes may use these cores only. Skips the test where none can be made."""
     def __init__(self, cores):
         super().__init__()
-        (own, version) = _own("cpuset")
+        (own, version) = own_group("cpuset")
         try:
             self._make(own / f"tandem-test-{os.getpid()}-{time.monotonic_ns()}")
             if version == 1:

@@ -260,5 +260,49 @@ TEST(LaneTable, ThereAreNoMoreLanesThanAreOfUse) {
   EXPECT_EQ(table.use(), (LaneUse{.persistent = 42, .lanes = 42})) << "ΣP and the largest E";
 }
 
+TEST_F(LaneTableTest, NobodySharesTheLaneOfASessionThatTakesNoTurns) {
+  SessionNeed alone = Needs(10, 40);
+  alone.alone = true;
+  Admit(1, alone);
+  EXPECT_EQ(FitOf(Needs(0, 51)), LaneFit::kQueue) << "not into that lane, nor by making it longer";
+  const LaneId shared = Admit(2, Needs(0, 40));
+  alone.ephemeral = 30;
+  const LaneAnswer answer = table_.FindLane(alone);
+  EXPECT_EQ(answer.fit, LaneFit::kQueue) << "nor does it share that of others";
+  EXPECT_EQ(answer.needed, 40U);
+  EXPECT_EQ(Admit(3, Needs(0, 20)), shared);
+  alone.alone = true;
+  EXPECT_EQ(table_.Correct(SessionId{3}, alone).error().code, ErrorCode::kConflict);
+}
+
+TEST_F(LaneTableTest, WhatIsHadIsCountedWhetherThereIsRoomOrNot) {
+  Admit(1, Needs(50, 30));
+  ASSERT_TRUE(table_.Have(SessionId{2}, Needs(40, 10)));
+  EXPECT_EQ(table_.overhang(), 30U);
+  EXPECT_EQ(table_.lanes().size(), 2U);
+  EXPECT_EQ(FitOf(Needs(0, 0)), LaneFit::kQueue);
+  ASSERT_TRUE(table_.Have(SessionId{2}, Needs(5, 10)));
+  EXPECT_EQ(table_.overhang(), 0U);
+  EXPECT_EQ(table_.free(), 5U);
+  Leave(1);
+  EXPECT_EQ(table_.free(), 85U) << "what was too much is allowed no more";
+}
+
+TEST_F(LaneTableTest, WhoHasSomeAlreadyMayJoinALane) {
+  ASSERT_TRUE(table_.Have(SessionId{1}, Needs(10, 20)));
+  const LaneId lane = table_.lanes()[0].id;
+  ASSERT_TRUE(table_.Have(SessionId{2}, Needs(10, 30), lane));
+  ASSERT_EQ(table_.lanes().size(), 1U);
+  EXPECT_EQ(table_.lanes()[0].next, 30U);
+  EXPECT_EQ(table_.lanes()[0].length, 20U) << "until its boundary";
+  SessionNeed alone = Needs(1, 1);
+  alone.alone = true;
+  EXPECT_EQ(table_.Have(SessionId{3}, alone, lane).error().code, ErrorCode::kConflict);
+  EXPECT_EQ(table_.Have(SessionId{3}, Needs(1, 1), LaneId{77}).error().code, ErrorCode::kNotFound);
+  const LaneTable before = table_;
+  EXPECT_EQ(table_.Have(SessionId{3}, Needs(kMost, 1)).error().code, ErrorCode::kTooLarge);
+  EXPECT_EQ(table_, before) << "what is refused changes nothing";
+}
+
 }  // namespace
 }  // namespace tandem

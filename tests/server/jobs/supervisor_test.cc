@@ -21,6 +21,7 @@
 
 #include "api/base/format.h"
 #include "colocation/board_page.h"
+#include "server/memory/memory_account.h"
 #include "server/trainer/run_file.h"
 #include "tests/server/jobs/fake_control_group.h"
 #include "tests/server/jobs/store_fixture.h"
@@ -115,6 +116,19 @@ class SupervisorTest : public StoreTest {
     EXPECT_EQ(Job(id).state, JobState::kQueued);
   }
 
+  // Of 100 bytes, of which each job needs so many.
+  void ShareMemory(std::uint64_t each) {
+    account_ = MemoryAccount::Create(BudgetOf({.bytes = 100}, {.device = 1000}), 1).value();
+    options_.memory = account_.get();
+    options_.need = [each](const TrainingJob&, const fs::path&) -> Result<JobNeed> {
+      return JobNeed{.persistent = each, .bounded = true};
+    };
+    options_.running = 4;
+    Restart();
+  }
+  std::string Reason(JobId id) { return supervisor_->Explained(Job(id)).reason; }
+
+  std::shared_ptr<MemoryAccount> account_;
   JobOptions options_;
   JobMetrics metrics_{clock_};
   int succeeded_ = 0;
@@ -157,6 +171,17 @@ TEST_F(SupervisorTest, AJobThatGetsOnWaitsNoLongerThanTheFirstTime) {
   }
 }
 
+TEST_F(SupervisorTest, AJobThatCannotBeBegunIsNotForgotten) {
+  const JobId id = Submit();
+  fs::remove_all(JobFolder::Of(options_.state, id).path);
+  supervisor_->Turn();
+  EXPECT_EQ(Job(id).retries, 1);
+  ASSERT_TRUE(supervisor_->UntilDue());
+  EXPECT_LE(*supervisor_->UntilDue(), 10s);
+  supervisor_->Turn();
+  EXPECT_EQ(supervisor_->UntilDue(), 10s);
+}
+
 TEST_F(SupervisorTest, AServerThatComesBackWaitsForTheRest) {
   TrainerIs("exit 3");
   const JobId id = Submit();
@@ -165,6 +190,69 @@ TEST_F(SupervisorTest, AServerThatComesBackWaitsForTheRest) {
   Restart();
   TurnInVain(id);
   EXPECT_EQ(supervisor_->UntilDue(), 6s);
+}
+
+TEST_F(SupervisorTest, AJobWaitsForMemoryAndSaysForWhom) {
+  TrainerIs(std::string(kPlan) + "while :; do sleep 0.01; done");
+  ShareMemory(60);
+  const JobId first = Submit();
+  const JobId second = Submit();
+  TurnUntil(first, JobState::kRunning);
+  TurnInVain(second);
+  EXPECT_THAT(Reason(second), HasSubstr("needs P 60 B + E 0 B; free 40 B; would fit when job 1 ends"));
+  EXPECT_EQ(Reason(first), "");
+  ASSERT_TRUE(supervisor_->Cancel(first));
+  TurnUntil(second, JobState::kRunning);
+  EXPECT_EQ(Reason(second), "");
+}
+
+TEST_F(SupervisorTest, MemoryIsGivenBackHoweverATrainerEnds) {
+  options_.attempts = 1;
+  TrainerIs(std::string(kPlan) + kFinished);
+  ShareMemory(60);
+  const JobId well = Submit();
+  TurnUntil(well, JobState::kSucceeded);
+  TrainerIs("exit 3");
+  const JobId badly = Submit();
+  TurnUntil(badly, JobState::kFailed);
+  options_.trainer = "/nowhere/trainer";
+  const JobId never = Submit();
+  TurnUntil(never, JobState::kFailed);
+  EXPECT_EQ(account_->Map().use.total(), 0U);
+  EXPECT_TRUE(account_->Map().waiting.empty());
+}
+
+TEST_F(SupervisorTest, WhoIsCancelledOrPausedWaitsNoMore) {
+  TrainerIs(std::string(kPlan) + "while :; do sleep 0.01; done");
+  ShareMemory(60);
+  const JobId first = Submit();
+  TurnUntil(first, JobState::kRunning);
+  const JobId second = Submit();
+  const JobId third = Submit();
+  TurnInVain(second);
+  EXPECT_EQ(account_->Map().waiting.size(), 2U);
+  ASSERT_TRUE(supervisor_->Cancel(second));
+  ASSERT_TRUE(supervisor_->Pause(third));
+  EXPECT_TRUE(account_->Map().waiting.empty());
+  ASSERT_TRUE(supervisor_->Resume(third));
+  TurnInVain(third);
+  EXPECT_EQ(account_->Map().waiting.size(), 1U);
+  ASSERT_TRUE(supervisor_->Pause(first));
+  EXPECT_THAT(Reason(third), HasSubstr("when paused jobs end"));
+  ASSERT_TRUE(supervisor_->Resume(first));
+  EXPECT_THAT(Reason(third), HasSubstr("would fit when job 1 ends"));
+}
+
+TEST_F(SupervisorTest, ABudgetThatFallsBeginsNobodyAndOneThatRisesIsNews) {
+  TrainerIs(std::string(kPlan) + "while :; do sleep 0.01; done");
+  ShareMemory(60);
+  account_->SetBudget(BudgetOf({.bytes = 50}, {.device = 1000}));
+  const JobId id = Submit();
+  TurnInVain(id);
+  EXPECT_THAT(Reason(id), HasSubstr("the budget of 50 B leaves no room for it at all"));
+  EXPECT_THAT(supervisor_->fds(), testing::Contains(account_->news_fd()));
+  account_->SetBudget(BudgetOf({.bytes = 100}, {.device = 1000}));
+  TurnUntil(id, JobState::kRunning);
 }
 
 TEST_F(SupervisorTest, OnlyMonotonicTimeMakesATrainerHang) {

@@ -80,5 +80,15 @@ TEST(ServeOptions, ATimeIsANumberWithinItsRange) {
   }
 }
 
+TEST(ServeOptions, MemoryIsBytesOrAPart) {
+  EXPECT_EQ(Parse({"--model-repository=/a"}).memory, "80%");
+  for (const char* const good : {"8GiB", "50%", "1.5 GB", "8000000000"}) {
+    EXPECT_EQ(Parse({"--model-repository=/a", "--memory", good}).memory, good);
+  }
+  for (const char* const wrong : {"0%", "101%", "lots", "-8GiB", "1"}) {
+    EXPECT_THROW(Parse({"--model-repository=/a", std::string("--memory=") + wrong}), CLI::ParseError) << wrong;
+  }
+}
+
 }  // namespace
 }  // namespace tandem

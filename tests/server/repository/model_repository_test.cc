@@ -1,6 +1,8 @@
 #include "server/repository/model_repository.h"
 
 #include <future>
+#include <map>
+#include <mutex>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -82,6 +84,33 @@ TEST_F(Repository, EveryModelIsServedAfterTheStart) {
   EXPECT_EQ(models_->Snapshot().size(), 2U);
   EXPECT_EQ((*models_->Config("a", ""))->platform(), "onnxruntime_onnx");
   EXPECT_THAT(*models_->Versions("b"), ElementsAre("3"));
+}
+
+TEST_F(Repository, AVersionIsCountedAsLongAsItHasMemory) {
+  repo_.Write("a/1/model.onnx", AddModel(1));
+  repo_.Write("a/2/model.onnx", AddModel(2));
+  repo_.Write("a/config.pbtxt", "version_policy { all {} }");
+  std::mutex mu;
+  std::map<std::int64_t, std::uint64_t> counted;
+  options_.count_memory = [&](const VersionMemory& version) -> std::shared_ptr<void> {
+    EXPECT_EQ(version.model, "a");
+    EXPECT_GT(version.run, 0U);
+    const std::scoped_lock lock(mu);
+    counted[version.version] = version.weights;
+    return {nullptr, [&, number = version.version](void*) {
+              const std::scoped_lock gone(mu);
+              counted.erase(number);
+            }};
+  };
+  Start(ControlMode::kExplicit, {"a"});
+  EXPECT_EQ(counted, (std::map<std::int64_t, std::uint64_t>{{1, AddModel(1).size()}, {2, AddModel(2).size()}}));
+  auto used = models_->Find("a", "2").value();
+  ASSERT_TRUE(models_->Unload("a"));
+  Settle();
+  EXPECT_EQ(counted.size(), 1U) << "a request is still being answered";
+  used.reset();
+  Settle();
+  EXPECT_TRUE(counted.empty());
 }
 
 TEST_F(Repository, AskingForWhatIsNotThereSaysWhatIs) {
