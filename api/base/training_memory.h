@@ -11,10 +11,10 @@ namespace tandem {
 struct PersistentBytes {
   std::uint64_t weights = 0;    // With running statistics and constants of the graph.
   std::uint64_t optimizer = 0;  // Its state.
-  std::uint64_t batches = 0;    // Of examples, read ahead.
+  std::uint64_t data = 0;       // Batches that are read ahead, and what their source holds itself.
   std::uint64_t framework = 0;  // What libraries keep for themselves.
 
-  [[nodiscard]] std::uint64_t total() const { return weights + optimizer + batches + framework; }
+  [[nodiscard]] std::uint64_t total() const { return weights + optimizer + data + framework; }
   friend bool operator==(const PersistentBytes&, const PersistentBytes&) = default;
 };
 
