@@ -58,6 +58,7 @@ struct JobRecord {
   bool publish_due = false;  // It has succeeded, is to be published by itself, and that was not tried to its end yet.
   // Of one that has succeeded: what it came to in its evaluation before its first step, if it was measured.
   std::optional<double> baseline;
+  std::string memory;  // What its trainer takes, estimated and measured, as JSON; empty: nothing is known.
 };
 
 // What a transition changes besides the state; what is not given stays.

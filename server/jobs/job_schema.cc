@@ -85,6 +85,10 @@ constexpr const char* kVersion3 = R"sql(
 ALTER TABLE jobs ADD COLUMN baseline REAL;
 )sql";
 
+constexpr const char* kVersion4 = R"sql(
+ALTER TABLE jobs ADD COLUMN memory TEXT NOT NULL DEFAULT '';
+)sql";
+
 // The version of the database; 0 for an empty one. Fails for what is not ours.
 Result<std::int64_t> VersionOf(Database& database) {
   TANDEM_ASSIGN(const std::int64_t tables, database.WholeOf("SELECT count(*) FROM sqlite_schema"));
@@ -99,7 +103,7 @@ Result<std::int64_t> VersionOf(Database& database) {
 }  // namespace
 
 std::span<const std::string> JobMigrations() {
-  static const std::array<std::string, 3> migrations = {kVersion1, kVersion2, kVersion3};
+  static const std::array<std::string, 4> migrations = {kVersion1, kVersion2, kVersion3, kVersion4};
   return migrations;
 }
 
