@@ -28,6 +28,7 @@ MeasurementKinds AllKinds() {
       {"side_by_side", ParseSideBySide},
       {"start", ParseStart},
       {"training_checkpoint", ParseTrainingCheckpoint},
+      {"training_estimate", ParseTrainingEstimate},
       {"training_gate", ParseTrainingGate},
       {"training_pause", ParseTrainingPause},
       {"training_rate", ParseTrainingRate},

@@ -7,7 +7,8 @@
 
 namespace tandem::bench {
 
-// What training costs. All but "training_start" take the fields "network" (bench/training/networks.h) and "batch".
+// What training costs. All but "training_start" and "training_estimate" take the fields "network"
+// (bench/training/networks.h) and "batch".
 
 // Kind "training_rate": tandem and a program of libtorch's own layers train the same network, in turn, with the same
 // number of threads, batch and optimizer, in new processes every round. Series for each of tandem, libtorch and
@@ -27,6 +28,14 @@ namespace tandem::bench {
 // Series: cost (of the steps without).
 [[nodiscard]] Result<std::unique_ptr<Measurement>> ParseTrainingGate(JsonFields& fields,
                                                                      const std::vector<PeerSpec>& peers);
+
+// Kind "training_estimate": what jobs are said to take of memory, and what two steps of them take. "cells" names them:
+// every one of "networks" (the light models of Debian's libonnx-testdata, and transformer) with every one of
+// "optimizers" (sgd, adam) and "batch", where the pace has at least "rounds". Series: persistent and ephemeral (the
+// size of the error, one sample a job), each with .high (its 95th percentile) and .least (the error of the job whose
+// estimate is lowest, below 0 when too little was estimated); seconds (that an estimate took).
+[[nodiscard]] Result<std::unique_ptr<Measurement>> ParseTrainingEstimate(JsonFields& fields,
+                                                                         const std::vector<PeerSpec>& peers);
 
 // Kind "training_pause": a real trainer is held and let on, "times" times a round, at random moments. Series: pause and
 // resume (the longest of the round: until it waits, until its next operator begins), longest_op.

@@ -78,6 +78,23 @@ void ForEachMember(SkippedEvent& event, Visit visit) {
 }
 
 template <typename Visit>
+void ForEachMember(EstimateEvent& event, Visit visit) {
+  visit("weights", event.estimate.persistent.weights);
+  visit("optimizer", event.estimate.persistent.optimizer);
+  visit("data", event.estimate.persistent.data);
+  visit("framework", event.estimate.persistent.framework);
+  visit("ephemeral", event.estimate.ephemeral);
+  visit("peak", event.estimate.peak);
+  visit("batch", event.estimate.batch);
+}
+
+template <typename Visit>
+void ForEachMember(MemoryEvent& event, Visit visit) {
+  visit("persistent", event.use.persistent);
+  visit("ephemeral", event.use.ephemeral);
+}
+
+template <typename Visit>
 void ForEachMember(EndEvent& event, Visit visit) {
   visit("outcome", event.outcome);
   visit("step", event.step);
@@ -87,7 +104,8 @@ void ForEachMember(EndEvent& event, Visit visit) {
   visit("message", event.error.message);
 }
 
-constexpr std::array<const char*, 6> kKinds = {"plan", "step", "evaluation", "checkpoint", "skipped", "end"};
+constexpr std::array<const char*, 8> kKinds = {"plan",    "step",     "evaluation", "checkpoint",
+                                               "skipped", "estimate", "memory",     "end"};
 
 struct Writer {
   Json::Value& object;
@@ -132,7 +150,7 @@ struct Reader {
     if (object.isMember(name)) (*this)(name, value.emplace());
   }
   template <typename Enum>
-    requires std::is_enum_v<Enum>
+  requires std::is_enum_v<Enum>
   void operator()(const char* name, Enum& value) const {
     if (!Has(name, object[name].isString())) return;
     if constexpr (std::is_same_v<Enum, TrainerOutcome>) {

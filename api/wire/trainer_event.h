@@ -8,12 +8,13 @@
 
 #include "api/base/error.h"
 #include "api/base/result.h"
+#include "api/base/training_memory.h"
 
 // What a trainer tells the server, one line of JSON each, over a pipe.
 
 namespace tandem {
 
-// What the run will be; the first event.
+// What the run will be; the first event but for an estimate.
 struct PlanEvent {
   std::int64_t first_step = 0;  // Larger than 0 when it goes on from a checkpoint.
   std::int64_t total_steps = 0;
@@ -61,6 +62,20 @@ struct SkippedEvent {
   friend bool operator==(const SkippedEvent&, const SkippedEvent&) = default;
 };
 
+// What the run is expected to take of memory; before the plan.
+struct EstimateEvent {
+  MemoryEstimate estimate;
+
+  friend bool operator==(const EstimateEvent&, const EstimateEvent&) = default;
+};
+
+// What it takes; after its first steps.
+struct MemoryEvent {
+  MemoryUse use;
+
+  friend bool operator==(const MemoryEvent&, const MemoryEvent&) = default;
+};
+
 enum class TrainerOutcome { kFinished, kStoppedEarly, kInterrupted, kFailed };
 
 // The last event: how it ended. What was measured before the first step and at its best, if anything was.
@@ -74,7 +89,8 @@ struct EndEvent {
   friend bool operator==(const EndEvent&, const EndEvent&) = default;
 };
 
-using TrainerEvent = std::variant<PlanEvent, StepEvent, EvaluationEvent, CheckpointEvent, SkippedEvent, EndEvent>;
+using TrainerEvent = std::variant<PlanEvent, StepEvent, EvaluationEvent, CheckpointEvent, SkippedEvent, EstimateEvent,
+                                  MemoryEvent, EndEvent>;
 
 // Longer lines are refused.
 inline constexpr std::size_t kMaxTrainerLine = 64 * 1024;

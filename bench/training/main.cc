@@ -1,6 +1,7 @@
 // tandem-bench-training: one side of a comparison of `./tandem bench training`, which starts it; not for people.
 //   tandem-bench-training write NETWORK FOLDER
 //   tandem-bench-training tandem|tandem_gated|libtorch|libtorch_heap NETWORK FOLDER BATCH THREADS CHECKPOINT_STEPS
+//   tandem-bench-training memory MODEL_FILE FOLDER CLASSES BATCH THREADS OPTIMIZER
 // A side takes its orders from the socket that is its standard input.
 
 #include <charconv>
@@ -10,6 +11,7 @@
 
 #include <unistd.h>
 
+#include "bench/training/memory_side.h"
 #include "bench/training/network_job.h"
 #include "bench/training/sides.h"
 
@@ -24,7 +26,28 @@ Result<int> Number(const std::string& text) {
   return number;
 }
 
+Result<OptimizerKind> Optimizer(const std::string& text) {
+  if (text == "sgd") return OptimizerKind::kSgd;
+  if (text == "adam") return OptimizerKind::kAdam;
+  return Invalid("there is no optimizer '{}' here; there are sgd, with momentum, and adam", text);
+}
+
+Status Memory(const std::vector<std::string>& words) {
+  TANDEM_ASSIGN(const int classes, Number(words[3]));
+  TANDEM_ASSIGN(const int batch, Number(words[4]));
+  TANDEM_ASSIGN(const int threads, Number(words[5]));
+  TANDEM_ASSIGN(const OptimizerKind optimizer, Optimizer(words[6]));
+  return CompareMemory({.model = words[1],
+                        .folder = words[2],
+                        .classes = classes,
+                        .batch = std::max(1, batch),
+                        .optimizer = optimizer,
+                        .threads = std::max(1, threads)});
+}
+
 Status Run(const std::vector<std::string>& words) {
+  constexpr std::size_t kWordsOfMemory = 7;
+  if (words.size() == kWordsOfMemory && words[0] == "memory") return Memory(words);
   if (words.size() != 3 && words.size() != 6) return Invalid("it is started by ./tandem bench training");
   TANDEM_ASSIGN(const Network network, FindNetwork(words[1]));
   if (words[0] == "write") return WriteSetup(network, words[2]);

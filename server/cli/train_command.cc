@@ -210,6 +210,20 @@ void AddSubmit(CLI::App& train, int& exit_code) {
   command->callback([o, &exit_code] { exit_code = SubmitJob(*o); });
 }
 
+void AddEstimate(CLI::App& train, int& exit_code) {
+  CLI::App* command = train.add_subcommand("estimate", "Say what a job would take of memory, without submitting it");
+  auto o = std::make_shared<SubmitOptions>();
+  command->add_option("file", o->file, "The job as JSON; docs/training-jobs.md describes every field");
+  AddJobFlags(*command, o->flags);
+  command->add_flag("--json", o->json, "Print JSON");
+  AddClientFlags(*command, o->client);
+  command->footer(
+      "Examples:\n"
+      "  tandem train estimate --model digits --data digits.npz --epochs 3\n"
+      "  tandem train estimate job.json --batch-size 64 --json");
+  command->callback([o, &exit_code] { exit_code = EstimateJob(*o); });
+}
+
 void AddListings(CLI::App& train, int& exit_code) {
   const Added list =
       Add(train, exit_code, "list", "Jobs, the newest first",
@@ -283,6 +297,7 @@ void AddTrainCommand(CLI::App& app, int& exit_code) {
       "  tandem train logs 7 --follow\n"
       "  tandem train publish 7");
   AddSubmit(*train, exit_code);
+  AddEstimate(*train, exit_code);
   AddListings(*train, exit_code);
   AddFollowers(*train, exit_code);
   AddControls(*train, exit_code);

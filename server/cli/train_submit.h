@@ -20,4 +20,7 @@ struct SubmitOptions {
 // stands on standard error.
 [[nodiscard]] int SubmitJob(const SubmitOptions& options);
 
+// Says what the job would take of memory, and submits nothing; of the options, the file, the flags and `json` count.
+[[nodiscard]] int EstimateJob(const SubmitOptions& options);
+
 }  // namespace tandem::cli

@@ -37,6 +37,24 @@ std::string MetricCell(const JobView& job) {
   return Format("{} {}", job.metric_name, NumberText(job.metric));
 }
 
+// Of an object's member, if it is a number of bytes.
+std::string BytesIn(const Json::Value& object, const char* name) {
+  const Json::Value& bytes = object[name];
+  return bytes.isNumeric() ? ByteText(static_cast<std::uint64_t>(std::clamp(bytes.asDouble(), 0.0, 1e18))) : "-";
+}
+
+// What a trainer takes, as it measured that, or as it is expected to.
+std::string MemoryText(const Json::Value& memory) {
+  if (!memory.isObject()) return "";
+  if (const Json::Value& measured = memory["measured"]; measured.isObject()) {
+    return Format("{}, and {} more in a step", BytesIn(measured, "persistent"), BytesIn(measured, "ephemeral"));
+  }
+  const Json::Value& estimate = memory["estimate"];
+  if (!estimate.isObject() || !estimate["persistent"].isObject()) return "";
+  return Format("{}, and {} more in a step, as estimated", BytesIn(estimate["persistent"], "total"),
+                BytesIn(estimate, "ephemeral"));
+}
+
 struct Point {
   double step = 0;
   double value = 0;
@@ -109,12 +127,31 @@ Result<std::string> JobText(const Json::Value& json) {
          NumberText(job.metric) + (job.best ? Format(" (best {})", NumberText(job.best)) : ""));
   }
   fact("published", job.published_version.empty() ? "" : "as version " + job.published_version);
+  fact("memory", MemoryText(json["memory"]));
   fact("attempts", std::to_string(job.attempts));
   fact("next attempt", job.next_attempt_at);
   fact("created", job.created_at);
   fact("started", job.started_at);
   fact("ended", job.ended_at);
   return text + PrettyJson(json["job"]) + "\n";
+}
+
+Result<std::string> EstimateText(const Json::Value& answer) {
+  if (!answer.isObject() || !answer["persistent"].isObject() || !answer["ephemeral"].isNumeric() ||
+      !answer["peak"].isString() || !answer["batch"].isInt64()) {
+    return NotUnderstood("an estimate");
+  }
+  const Json::Value& parts = answer["persistent"];
+  TableRows rows = {{"MEMORY", "BYTES", ""}};
+  rows.push_back({"persistent", BytesIn(parts, "total"), "as long as it runs"});
+  for (const char* part : {"weights", "optimizer", "data", "framework"}) {
+    rows.push_back({Format("  {}", part), BytesIn(parts, part), ""});
+  }
+  const std::string peak = Excerpt(answer["peak"].asString());
+  rows.push_back(
+      {"ephemeral", BytesIn(answer, "ephemeral"),
+       Format("in a step of {} examples{}", answer["batch"].asInt64(), peak.empty() ? "" : ", the most at " + peak)});
+  return PlainTable(rows);
 }
 
 Result<std::string> CheckpointTable(const Json::Value& answer) {

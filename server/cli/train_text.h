@@ -25,6 +25,9 @@ namespace tandem::cli {
 // All about one job, a line a fact, and the job as it was submitted.
 [[nodiscard]] Result<std::string> JobText(const Json::Value& json);
 
+// What a job would take of memory, a line a part.
+[[nodiscard]] Result<std::string> EstimateText(const Json::Value& answer);
+
 [[nodiscard]] Result<std::string> CheckpointTable(const Json::Value& answer);
 
 // A line a series: how many points there are, the first, the last, the least and the largest value.

@@ -61,6 +61,13 @@ void JobMetrics::Checkpointed(JobId job) {
   ++Find(job).totals.checkpoints;
 }
 
+void JobMetrics::Estimated(JobId job, const MemoryEstimate& estimate, const MemoryUse& use) {
+  const MutexLock lock(mu_);
+  JobTotals& totals = Find(job).totals;
+  totals.persistent_error = EstimateError(estimate.persistent.total(), use.persistent);
+  totals.ephemeral_error = EstimateError(estimate.ephemeral, use.ephemeral);
+}
+
 void JobMetrics::Held(JobId job, HoldReason reason, std::chrono::nanoseconds time) {
   const MutexLock lock(mu_);
   Find(job).totals.held[reason] += std::max(std::chrono::nanoseconds(0), time);

@@ -10,6 +10,7 @@
 
 #include "api/base/clock.h"
 #include "api/base/mutex.h"
+#include "api/base/training_memory.h"
 #include "colocation/hold_reason.h"
 #include "colocation/trainer_board.h"
 #include "profiler/op_classifier.h"
@@ -32,6 +33,9 @@ struct JobTotals {
   std::int64_t checkpoints = 0;
   std::map<HoldReason, std::chrono::nanoseconds> held;
   std::optional<double> loss;
+  // By how much the estimate of its memory was wrong (EstimateError()), where both are known.
+  std::optional<double> persistent_error;
+  std::optional<double> ephemeral_error;
 };
 
 struct TrainingTotals {
@@ -57,6 +61,7 @@ class JobMetrics {
   void Retried(JobId job) EXCLUDES(mu_);
   void Iterated(JobId job, std::int64_t steps, double loss) EXCLUDES(mu_);
   void Checkpointed(JobId job) EXCLUDES(mu_);
+  void Estimated(JobId job, const MemoryEstimate& estimate, const MemoryUse& use) EXCLUDES(mu_);
   void Held(JobId job, HoldReason reason, std::chrono::nanoseconds time) EXCLUDES(mu_);
   // Its trainer has gone; another may follow.
   void Stopped(JobId job) EXCLUDES(mu_);

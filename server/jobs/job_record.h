@@ -61,6 +61,7 @@ struct JobRecord {
   // That each trainer of a deterministic job has whose description names no number: as many as when it was first
   // admitted.
   std::optional<int> fixed_threads;
+  std::string memory;  // What its trainer takes, estimated and measured, as JSON; empty: nothing is known.
 };
 
 // What a transition changes besides the state; what is not given stays.

@@ -89,6 +89,10 @@ constexpr const char* kVersion4 = R"sql(
 ALTER TABLE jobs ADD COLUMN fixed_threads INTEGER CHECK (fixed_threads BETWEEN 1 AND 4096);
 )sql";
 
+constexpr const char* kVersion5 = R"sql(
+ALTER TABLE jobs ADD COLUMN memory TEXT NOT NULL DEFAULT '';
+)sql";
+
 // The version of the database; 0 for an empty one. Fails for what is not ours.
 Result<std::int64_t> VersionOf(Database& database) {
   TANDEM_ASSIGN(const std::int64_t tables, database.WholeOf("SELECT count(*) FROM sqlite_schema"));
@@ -103,7 +107,7 @@ Result<std::int64_t> VersionOf(Database& database) {
 }  // namespace
 
 std::span<const std::string> JobMigrations() {
-  static const std::array<std::string, 4> migrations = {kVersion1, kVersion2, kVersion3, kVersion4};
+  static const std::array<std::string, 5> migrations = {kVersion1, kVersion2, kVersion3, kVersion4, kVersion5};
   return migrations;
 }
 

@@ -67,6 +67,7 @@ Result<std::unique_ptr<JobService>> JobService::Start(JobOptions options, reposi
   TANDEM_TRY(service->supervisor_->Recover());
   service->CountStates();
   service->publishing_ = std::make_unique<BulkThread>("publish");
+  service->estimating_ = std::make_unique<BulkThread>("estimate");
   service->thread_ = std::thread([owner = service.get()] { owner->Run(); });
   return service;
 }
@@ -75,6 +76,7 @@ JobService::~JobService() {
   draining_.store(true);
   // What is being published ends first: its last word goes to the jobs thread.
   if (publishing_) publishing_->Stop();
+  if (estimating_) estimating_->Stop();
   if (thread_.joinable()) {
     Post([this] {
       const MutexLock lock(mu_);

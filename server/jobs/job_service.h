@@ -18,6 +18,7 @@
 #include "api/base/mutex.h"
 #include "api/base/result.h"
 #include "api/base/training_job.h"
+#include "api/base/training_memory.h"
 #include "server/core/bulk_thread.h"
 #include "server/jobs/job_metrics.h"
 #include "server/jobs/job_options.h"
@@ -43,8 +44,8 @@ struct LogPiece {
 };
 
 // All that can be done with training jobs. Any thread may call; the work is done on the jobs thread (and, for
-// publishing, on one more), in the order of the calls, and `done` is called there, once. It must not block. After
-// BeginDrain() what would change something is refused with kUnavailable.
+// publishing and for estimates, on one more each), in the order of the calls, and `done` is called there, once. It must
+// not block. After BeginDrain() what would change something is refused with kUnavailable.
 class JobService {
  public:
   template <typename T>
@@ -66,6 +67,10 @@ class JobService {
   // Checks the job against the model and the data root, and queues it. kUnsupported names each operator that cannot be
   // trained, with its node.
   void Submit(Submission submission, Done<JobStore::Submitted> done);
+  // What a job would take of memory, after the same checks; nothing is queued or kept. kUnavailable when many are asked
+  // for at once.
+  void Estimate(TrainingJob job, Done<MemoryEstimate> done);
+  static constexpr int kMostEstimates = 8;
   void Get(JobId id, Done<JobRecord> done);
   void List(JobQuery query, Done<JobPage> done);
   void Pause(JobId id, Done<JobRecord> done);
@@ -152,6 +157,7 @@ class JobService {
   NextTurn next_turn_;  // The soonest of theirs.
   bool models_loaded_ = false;
   std::set<JobId> busy_;               // Being published or rolled back.
+  int estimates_ = 0;                  // Asked for and not answered.
   std::uint64_t counted_changes_ = 0;  // Of states, that the metrics know.
 
   Mutex mu_;
@@ -159,6 +165,7 @@ class JobService {
   bool ending_ GUARDED_BY(mu_) = false;
 
   std::unique_ptr<BulkThread> publishing_;
+  std::unique_ptr<BulkThread> estimating_;
   std::thread thread_;  // Last: it uses the others.
 };
 

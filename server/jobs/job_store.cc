@@ -18,7 +18,7 @@ constexpr std::size_t kMaxReasonBytes = 8192;
 constexpr std::string_view kSelect =
     "SELECT id, state, name, owner, idempotency_key, spec, model, model_version, priority, created_at, started_at, "
     "ended_at, step, total_steps, epoch, loss, metric_name, metric, best_metric, attempts, retries, next_attempt_at, "
-    "reason, published_version, publish_due, baseline, fixed_threads FROM jobs ";
+    "reason, published_version, publish_due, baseline, fixed_threads, memory FROM jobs ";
 
 // A row of kSelect.
 Result<JobRecord> ToRecord(const Statement& row) {
@@ -55,7 +55,8 @@ Result<JobRecord> ToRecord(const Statement& row) {
                    .published_version = row.Text(23),
                    .publish_due = row.Whole(24) != 0,
                    .baseline = row.NumberOrNone(25),
-                   .fixed_threads = fixed_threads};
+                   .fixed_threads = fixed_threads,
+                   .memory = row.Text(27)};
 }
 
 Result<std::string> Sha256(std::string_view text) {
@@ -240,6 +241,17 @@ Status JobStore::WriteProgress(JobId id, const JobProgress& progress) {
       "WHERE id = ?",
       progress.step, progress.total_steps, progress.epoch, progress.loss, progress.metric_name, progress.metric,
       progress.best_metric, id);
+}
+
+Status JobStore::SetMemory(JobId id, const std::string& memory) {
+  MutexLock lock(mu_);
+  TANDEM_ASSIGN(SqlTransaction transaction, SqlTransaction::Begin(*database_, /*durable=*/false));
+  TANDEM_ASSIGN(const JobRecord job, Read(id));
+  if (HasEnded(job.state)) {
+    return Fail(ErrorCode::kConflict, "job {} is {}; it takes no memory any more", id, JobStateName(job.state));
+  }
+  TANDEM_TRY(database_->Execute("UPDATE jobs SET memory = ? WHERE id = ?", memory, id));
+  return transaction.Commit();
 }
 
 Status JobStore::UpdateProgress(JobId id, const JobProgress& progress) {

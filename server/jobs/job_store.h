@@ -55,6 +55,8 @@ class JobStore {
   [[nodiscard]] Result<JobRecord> Transition(JobId id, JobAction action, const TransitionFields& fields = {});
   // kConflict once the job has ended.
   [[nodiscard]] Status UpdateProgress(JobId id, const JobProgress& progress);
+  // What is known of the memory that its trainer takes, as JSON; kConflict once the job has ended.
+  [[nodiscard]] Status SetMemory(JobId id, const std::string& memory);
   // Of a job in any state: it can be published after its end. Empty: it was rolled back. Adds an event of kind
   // "published" or "rolled_back": {"version": …, "note": …}. Either way publishing is no longer due.
   [[nodiscard]] Status SetPublishedVersion(JobId id, const std::string& version, const std::string& note = "");

@@ -82,6 +82,7 @@ class Supervisor {
     MonotonicTime saved_at;
     std::optional<EndEvent> end;
     std::optional<std::int64_t> first_step;                        // That this trainer began with.
+    std::optional<MemoryEstimate> estimate;
     std::int64_t counted_step = 0;                                 // Up to here its steps are in the metrics.
     std::optional<HoldReason> hold;                                // Why it is told to wait.
     MonotonicTime held_until;                                      // Up to here its waiting is.
@@ -109,6 +110,8 @@ class Supervisor {
   void Take(Active& active, const EvaluationEvent& event);
   void Take(Active& active, const CheckpointEvent& event);
   void Take(Active& active, const SkippedEvent& event);
+  void Take(Active& active, const EstimateEvent& event);
+  void Take(Active& active, const MemoryEvent& event);
   void Take(Active& active, const EndEvent& event);
   // What its trainer did with its orders but obey them.
   void TellOfDisobedience(Active& active);

@@ -1,6 +1,7 @@
 // What trainers tell, and how it is kept.
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include <json/value.h>
@@ -8,6 +9,7 @@
 #include "api/base/format.h"
 #include "api/wire/json_document.h"
 #include "api/wire/json_text.h"
+#include "api/wire/training_memory_json.h"
 #include "server/jobs/supervisor.h"
 #include "server/log/log.h"
 
@@ -117,6 +119,21 @@ void Supervisor::Take(Active& active, const SkippedEvent& event) {
     }
   }
   AddEvent(id, "checkpoint_skipped", Format(R"({{"file":{},"why":{}}})", JsonString(name), JsonString(event.why)));
+}
+
+void Supervisor::Take(Active& active, const EstimateEvent& event) {
+  const JobId id = active.record.id;
+  active.estimate = event.estimate;
+  LogIfFailed(store_.SetMemory(id, JsonLine(JobMemoryToJson(active.estimate, std::nullopt))),
+              "an estimate could not be saved", id);
+}
+
+void Supervisor::Take(Active& active, const MemoryEvent& event) {
+  const JobId id = active.record.id;
+  const Json::Value memory = JobMemoryToJson(active.estimate, event.use);
+  LogIfFailed(store_.SetMemory(id, JsonLine(memory)), "what a trainer takes of memory could not be saved", id);
+  if (active.estimate) metrics_.Estimated(id, *active.estimate, event.use);
+  AddEvent(id, "memory", JsonLine(memory));
 }
 
 void Supervisor::Take(Active& active, const EndEvent& event) {

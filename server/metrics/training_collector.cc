@@ -26,7 +26,7 @@ ClientMetric OfJob(const JobTotals& job) {
 }
 
 MetricFamily JobCounter(const char* name, const char* help, const std::vector<JobTotals>& jobs,
-                        std::int64_t JobTotals::* value) {
+                        std::int64_t JobTotals::*value) {
   MetricFamily family{name, help, MetricType::Counter, {}};
   for (const JobTotals& job : jobs) {
     ClientMetric metric = OfJob(job);
@@ -43,6 +43,25 @@ MetricFamily Losses(const std::vector<JobTotals>& jobs) {
     ClientMetric metric = OfJob(job);
     metric.gauge.value = *job.loss;
     family.metric.push_back(std::move(metric));
+  }
+  return family;
+}
+
+MetricFamily EstimateErrors(const std::vector<JobTotals>& jobs) {
+  MetricFamily family{
+      "tandem_training_memory_estimate_error",
+      "By how much a job's memory was estimated wrongly, as a share of what was measured; above 0: too much",
+      MetricType::Gauge,
+      {}};
+  const auto add = [&](const JobTotals& job, const char* part, const std::optional<double>& error) {
+    if (!error) return;
+    ClientMetric metric = Labelled({{"job", std::to_string(job.job)}, {"part", part}});
+    metric.gauge.value = *error;
+    family.metric.push_back(std::move(metric));
+  };
+  for (const JobTotals& job : jobs) {
+    add(job, "persistent", job.persistent_error);
+    add(job, "ephemeral", job.ephemeral_error);
   }
   return family;
 }
@@ -110,6 +129,7 @@ std::vector<MetricFamily> TrainingFamilies(const jobs::TrainingTotals& totals) {
                      &JobTotals::retries),
           JobCounter("tandem_training_checkpoints_total", "Checkpoints written", of_jobs, &JobTotals::checkpoints),
           Losses(of_jobs),
+          EstimateErrors(of_jobs),
           Held(of_jobs),
           Classified(totals.classified),
           Acknowledgements(totals.acknowledgements)};

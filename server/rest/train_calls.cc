@@ -12,6 +12,7 @@
 #include "api/wire/json_document.h"
 #include "api/wire/json_text.h"
 #include "api/wire/training_job_json.h"
+#include "api/wire/training_memory_json.h"
 #include "server/jobs/job_service.h"
 #include "server/rest/query.h"
 #include "server/rest/reply.h"
@@ -45,16 +46,27 @@ Result<JobId> IdOf(const Call& call) {
   return *id;
 }
 
-void Submit(JobService& jobs, const Call& call, const TokenCheck& tokens) {
+// The job of a call's body; when it is none all that is wrong with it has been answered.
+std::optional<TrainingJob> JobIn(const Call& call) {
   const Bytes body = call.exchange->TakeBody();
   const std::string_view text(reinterpret_cast<const char*>(body.view.data()), body.size());
   auto job = ParseTrainingJob(text);
-  if (!job) {
-    Json::Value answer;
-    answer["error"] = job.error().ToError().message;
-    answer["problems"] = job.error().ToJson();
-    return call.exchange->Respond(http::JsonResponse(400, JsonLine(answer)));
-  }
+  if (job) return *std::move(job);
+  Json::Value answer;
+  answer["error"] = job.error().ToError().message;
+  answer["problems"] = job.error().ToJson();
+  call.exchange->Respond(http::JsonResponse(400, JsonLine(answer)));
+  return std::nullopt;
+}
+
+void Estimate(JobService& jobs, const Call& call) {
+  auto job = JobIn(call);
+  if (job) jobs.Estimate(*std::move(job), AnswerWith<MemoryEstimate>(call, MemoryEstimateToJson));
+}
+
+void Submit(JobService& jobs, const Call& call, const TokenCheck& tokens) {
+  auto job = JobIn(call);
+  if (!job) return;
   const auto& head = call.exchange->request().head;
   jobs.Submit({.job = *std::move(job),
                .owner = tokens.NameOf(head.Header("authorization")).value_or(TokenCheck::kNobody),
@@ -182,6 +194,7 @@ void AddTrainRoutes(ServerCore& core, const TokenCheck& tokens, std::vector<Rout
       {{Method::kPost, "/v2/train/jobs",
         OfAll(c, [&tokens](JobService& jobs, const Call& call) { Submit(jobs, call, tokens); })},
        {Method::kGet, "/v2/train/jobs", OfAll(c, List)},
+       {Method::kPost, "/v2/train/estimate", OfAll(c, Estimate)},
        {Method::kGet, "/v2/train/events",
         OfAll(c, [](JobService& jobs, const Call& call) { Events(jobs, call, std::nullopt); })},
        {Method::kGet, job, OfJob(c, Control<&JobService::Get>)},

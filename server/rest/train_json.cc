@@ -58,6 +58,8 @@ Json::Value JobToJson(const jobs::JobRecord& job) {
   PutTime(json, "started_at", job.started_at);
   PutTime(json, "ended_at", job.ended_at);
   if (job.next_attempt_at) PutTime(json, "next_attempt_at", job.next_attempt_at);
+  auto memory = ParseStrictJson(job.memory);
+  json["memory"] = memory ? *std::move(memory) : Json::Value();
   // It was ours when it was written; a spec that cannot be read is shown as it stands.
   auto spec = ParseStrictJson(job.spec);
   json["job"] = spec ? *std::move(spec) : Json::Value(job.spec);

@@ -54,6 +54,14 @@ void EventPipe::OnSkippedCheckpoint(const std::filesystem::path& file, const Err
   Send(SkippedEvent{.file = file.string(), .why = why.message});
 }
 
+void EventPipe::OnMemory(const MemoryUse& use) {
+  Send(MemoryEvent{.use = use});
+}
+
+void EventPipe::OnEstimate(const MemoryEstimate& estimate) {
+  Send(EstimateEvent{.estimate = estimate});
+}
+
 void EventPipe::OnEnd(EndEvent end) {
   Send(std::move(end));
 }

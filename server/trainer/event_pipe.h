@@ -21,6 +21,8 @@ class EventPipe final : public training::TrainerListener {
   void OnEvaluation(const Evaluation& evaluation) override;
   void OnCheckpoint(const training::SavedCheckpoint& saved) override;
   void OnSkippedCheckpoint(const std::filesystem::path& file, const Error& why) override;
+  void OnMemory(const MemoryUse& use) override;
+  void OnEstimate(const MemoryEstimate& estimate);
   void OnEnd(EndEvent end);
 
  private:

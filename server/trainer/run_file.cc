@@ -25,6 +25,7 @@ Status WriteRunFile(const TrainerRun& run, const std::filesystem::path& file) {
   json["threads"] = run.threads;
   json["number"] = Json::Int64(run.number);
   json["measure_only"] = run.measure_only;
+  json["estimate_only"] = run.estimate_only;
   std::ofstream out(file, std::ios::trunc);
   out << JsonLine(json) << "\n";
   out.close();
@@ -46,6 +47,7 @@ Result<TrainerRun> ReadRunFile(const std::filesystem::path& file) {
   fields.Whole("threads", run.threads, 1, kMostThreads);
   fields.Whole("number", run.number, 0, kMostJobs);
   fields.Flag("measure_only", run.measure_only);
+  fields.Flag("estimate_only", run.estimate_only);
   const Json::Value* const job = fields.Object("job");
   fields.Finish();
   if (!mistakes.empty()) return Invalid("'{}': {}", file.string(), mistakes.front().message);

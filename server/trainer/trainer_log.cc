@@ -50,7 +50,9 @@ void TrainerLog::WriteOften(std::string_view text) {
 void TrainerLog::OnRun(const TrainerRun& run) {
   const TrainingJob& job = run.job;
   const std::string version = job.model_version.empty() ? "" : " version " + job.model_version;
-  const std::string what = run.measure_only ? "measures a model" : Format("job {}", run.number);
+  const std::string what = run.measure_only    ? "measures a model"
+                           : run.estimate_only ? "estimates a job"
+                                               : Format("job {}", run.number);
   const std::string name = job.name.empty() ? "" : " " + JsonString(job.name);
   Write(Format("{}{}: model {}{}, {}", what, name, job.model, version, Count(run.threads, "thread")));
 }
@@ -95,6 +97,21 @@ void TrainerLog::OnCheckpoint(const training::SavedCheckpoint& saved) {
 void TrainerLog::OnSkippedCheckpoint(const std::filesystem::path& file, const Error& why) {
   Write(Format("{} is passed over: {}", file.filename().string(), why.message));
   next_.OnSkippedCheckpoint(file, why);
+}
+
+void TrainerLog::OnMemory(const MemoryUse& use) {
+  Write(
+      Format("memory as measured: {} bytes as long as it runs, and {} more in a step", use.persistent, use.ephemeral));
+  next_.OnMemory(use);
+}
+
+void TrainerLog::OnEstimate(const MemoryEstimate& estimate) {
+  Write(Format("memory as estimated: {} bytes as long as it runs, and {} more in a step, the most of it at {}",
+               estimate.persistent.total(), estimate.ephemeral, estimate.peak));
+}
+
+void TrainerLog::OnNoEstimate(const Error& why) {
+  Write("memory cannot be estimated: " + why.message);
 }
 
 void TrainerLog::OnEnd(const EndEvent& end) {

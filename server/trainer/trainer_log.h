@@ -30,6 +30,10 @@ class TrainerLog final : public training::TrainerListener {
   void OnEvaluation(const Evaluation& evaluation) override;
   void OnCheckpoint(const training::SavedCheckpoint& saved) override;
   void OnSkippedCheckpoint(const std::filesystem::path& file, const Error& why) override;
+  void OnMemory(const MemoryUse& use) override;
+  void OnEstimate(const MemoryEstimate& estimate);
+  // The job is run all the same.
+  void OnNoEstimate(const Error& why);
   void OnEnd(const EndEvent& end);
 
  private:

@@ -25,6 +25,7 @@
 #include "colocation/trainer_threads.h"
 #include "profiler/machine.h"
 #include "runtimes/training/data/mapped_file.h"
+#include "runtimes/training/estimate/memory_estimator.h"
 #include "runtimes/training/ops/torch_error.h"
 #include "runtimes/training/trainer/trainer.h"
 #include "runtimes/training/trainer/training_heap.h"
@@ -72,10 +73,34 @@ Result<Orders> TakeOrders() {
   return orders;
 }
 
-Result<EndEvent> Train(const TrainerRun& run, const Orders& orders, training::TrainerListener& listener) {
+// Who is told what a run does.
+struct Told {
+  EventPipe& pipe;
+  TrainerLog& log;
+};
+
+// What the job will take of memory, before anything is taken. A job that cannot be estimated can be run.
+Status TellEstimate(const TrainerRun& run, const Told& told) {
+  const auto estimate = training::EstimateMemory(run.job, run.model, run.data_root);
+  training::DropFreedMemory();
+  if (!estimate) {
+    told.log.OnNoEstimate(estimate.error());
+    return std::unexpected(estimate.error());
+  }
+  told.log.OnEstimate(*estimate);
+  told.pipe.OnEstimate(*estimate);
+  return {};
+}
+
+Result<EndEvent> Train(const TrainerRun& run, const Orders& orders, const Told& told) {
   TANDEM_TRY(LockFolder(run.folder));
   training::KeepFreedMemory();
   at::set_num_threads(run.threads);
+  if (run.estimate_only) {
+    TANDEM_TRY(TellEstimate(run, told));
+    return EndEvent{.outcome = TrainerOutcome::kFinished, .step = 0, .baseline = {}, .best = {}, .error = {}};
+  }
+  if (!run.measure_only) (void)TellEstimate(run, told);
   if (run.job.deterministic) at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
   // Which thread count an operator is computed with may show in its result.
   const bool fixed = run.job.deterministic;
@@ -87,7 +112,7 @@ Result<EndEvent> Train(const TrainerRun& run, const Orders& orders, training::Tr
   BoardGate gate(*orders.board, RealClock::Instance(), use_threads, orders.sign.get());
   const training::TrainerPaths paths{
       .model = run.model, .folder = run.folder, .data_root = run.data_root, .job = run.number};
-  TANDEM_ASSIGN(const auto trainer, training::Trainer::Prepare(run.job, paths, gate, listener, RealClock::Instance()));
+  TANDEM_ASSIGN(const auto trainer, training::Trainer::Prepare(run.job, paths, gate, told.log, RealClock::Instance()));
   training::TrainingEnd end = training::TrainingEnd::kFinished;
   if (run.measure_only) {
     TANDEM_TRY(trainer->Measure());
@@ -106,10 +131,10 @@ Result<EndEvent> Train(const TrainerRun& run, const Orders& orders, training::Tr
 }
 
 // Memory may run out anywhere, also where nobody expects it.
-Result<EndEvent> TrainWithinMemory(const TrainerRun& run, const Orders& orders, training::TrainerListener& listener) {
+Result<EndEvent> TrainWithinMemory(const TrainerRun& run, const Orders& orders, const Told& told) {
   Result<EndEvent> end = Fail(ErrorCode::kInternal, "");
   try {
-    end = Train(run, orders, listener);
+    end = Train(run, orders, told);
   } catch (const std::bad_alloc&) {
     end = std::unexpected(training::OutOfMemory("the trainer needs more than it may have"));
   } catch (const std::system_error& error) {
@@ -120,7 +145,7 @@ Result<EndEvent> TrainWithinMemory(const TrainerRun& run, const Orders& orders, 
     // Nobody knows whose fault it is out here.
     if (end.error().code != ErrorCode::kTooLarge) end.error().code = ErrorCode::kInternal;
   }
-  if (!end && end.error().code == ErrorCode::kTooLarge && run.job.memory) {
+  if (!end && end.error().code == ErrorCode::kTooLarge && run.job.memory && !run.estimate_only) {
     end.error().message += Format("; the limit of the job is {} bytes (/memory)", *run.job.memory);
   }
   return end;
@@ -173,7 +198,7 @@ int Main(const char* run_file) {
   }
   Result<EndEvent> end = !orders ? std::unexpected(orders.error())
                          : !run  ? std::unexpected(run.error())
-                                 : TrainWithinMemory(*run, *orders, log);
+                                 : TrainWithinMemory(*run, *orders, {pipe, log});
   if (!end) {
     end = EndEvent{.outcome = TrainerOutcome::kFailed, .step = 0, .baseline = {}, .best = {}, .error = end.error()};
   }

@@ -31,7 +31,7 @@ for command in '' serving check list; do
   # shellcheck disable=SC2086 # none is no argument
   check 0 'xample' $command --help
 done
-check 2 'there are colocation, loadgen, serving' nonsense
+check 2 'there are colocation, loadgen, memory, serving' nonsense
 check 2 'which scenario' --quick
 check 2 '' check
 check 2 'cannot be read' "$WORK/absent.json"

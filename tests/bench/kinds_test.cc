@@ -116,6 +116,21 @@ TEST(Kinds, TakeWhatTheirFieldsMayBe) {
   EXPECT_EQ(ErrorOf(R"("kind": "training_start", "model": "squeezenet", "batch": 4)", "first_step"), "no error");
 }
 
+TEST(Kinds, EstimatesAreOfJobsThatAreThere) {
+  const auto cells = [](const std::string& list) {
+    return ErrorOf(R"("kind": "training_estimate", "cells": [)" + list + "]", "ephemeral.high");
+  };
+  const std::string place = "/measurements/0/cells";
+  const std::string cell = R"({"batch": 1, "networks": ["transformer"], "optimizers": ["sgd"])";
+  EXPECT_EQ(cells(cell + "}, " + cell + R"(, "rounds": 2})"), "no error");
+  EXPECT_EQ(cells(cell + R"(, "rounds": 2})"), place + ": there must be one for a single round");
+  EXPECT_EQ(cells(R"({"batch": 1, "networks": ["transformer"], "optimizers": ["lion"]})"),
+            place + "/0/optimizers: must be sgd or adam, not 'lion'");
+  EXPECT_EQ(cells(R"({"batch": 1, "optimizers": ["sgd"]})"), place + "/0/networks: there is none");
+  EXPECT_EQ(cells(R"({"batch": 65, "networks": ["transformer"], "optimizers": ["sgd"]})").substr(0, place.size() + 8),
+            place + "/0/batch");
+}
+
 TEST(Kinds, SideBySideRefusesSidesThatMakeNoSense) {
   const auto sides = [](const std::string& list) {
     return ErrorOf(R"("kind": "side_by_side", "model": "tiny", "users": 1, "sides": [)" + list + "]", "s.p50");

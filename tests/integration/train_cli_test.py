@@ -75,6 +75,29 @@ class TrainCli(TrainingTest):
         loss = self.call("GET", "/jobs/1/metrics")["loss"]["values"]
         self.assertLess(loss[-1], loss[0])
 
+    def test_estimates_memory_before_and_measures_it_then(self):
+        flags = ["--model", "digits", "--data", "train.npz", "--epochs", 1, "--optimizer", "adam"]
+        told = json.loads(self.train("estimate", *flags, "--json").stdout)
+        parts = told["persistent"]
+        self.assertEqual(parts["total"], sum(parts[part] for part in ("weights", "optimizer", "data", "framework")))
+        # Adam keeps two numbers for each that is trained, and the blocks of small ones are rounded.
+        self.assertAlmostEqual(2, parts["optimizer"] / parts["weights"], delta=0.2)
+        self.assertEqual(32, told["batch"])
+        self.assertGreater(told["ephemeral"], 0)
+        self.assertRegex(self.train("estimate", *flags).stdout, r"(?m)^persistent +\d.*as long as it runs")
+        self.assertEqual([], json.loads(self.train("list", "--json").stdout)["jobs"])
+        refused = self.train("estimate", *flags, "--batch-size", 0, code=1)
+        self.assertIn("/batch_size is 0", refused.stderr)
+        self.assertIn("'nothing'", self.train("estimate", "--model", "nothing", "--data", "train.npz", "--epochs", 1,
+                                              code=1).stderr)
+
+        self.train("submit", *flags, "--watch")
+        memory = json.loads(self.train("show", 1, "--json").stdout)["memory"]
+        self.assertEqual({**told, "persistent": None}, {**memory["estimate"], "persistent": None})
+        if memory["measured"]:  # Not under a sanitizer.
+            self.assertLess(abs(memory["error"]["persistent"]), 0.5)
+            self.assertIn("more in a step", self.train("show", 1).stdout)
+
     def test_a_model_that_cannot_be_fetched_leaves_the_file_alone(self):
         self.submit(**LONG)
         file = self.folder / "mine.onnx"

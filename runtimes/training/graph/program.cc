@@ -1,6 +1,9 @@
 #include "runtimes/training/graph/program.h"
 
+#include <algorithm>
+#include <map>
 #include <new>
+#include <set>
 
 #include <ATen/ATen.h>
 
@@ -39,7 +42,54 @@ std::string Label(const OpInfo& op) {
   return Format("{} node '{}'", op.kind, op.name);
 }
 
+// Inputs that say what a node does, and are no numbers that it computes with.
+bool IsSetting(std::string_view kind, std::size_t input) {
+  struct Settings {
+    std::string_view kind;
+    std::size_t first;
+  };
+  static constexpr Settings kSettings[] = {{"CenterCropPad", 1}, {"Clip", 1},    {"Dropout", 1}, {"MelWeightMatrix", 0},
+                                           {"OneHot", 1},        {"Pad", 1},     {"Pow", 1},     {"Range", 0},
+                                           {"Resize", 1},        {"Upsample", 1}};
+  return std::ranges::any_of(kSettings, [&](const Settings& each) { return each.kind == kind && input >= each.first; });
+}
+
 }  // namespace
+
+void Program::MakeHollow() {
+  constexpr std::int64_t kMostSettings = 64;  // Numbers.
+  std::set<int> settings;
+  for (const Step& step : steps_) {
+    for (std::size_t i = 0; i < step.inputs.size(); ++i) {
+      if (IsSetting(step.op.kind, i)) settings.insert(step.inputs[i]);
+    }
+  }
+  std::map<const at::TensorImpl*, at::Tensor> hollow;
+  for (auto& [slot, tensor] : constants_) {
+    // A single number is of no device.
+    const bool stays = tensor.dim() == 0 || (settings.contains(slot) && tensor.numel() <= kMostSettings);
+    if (stays || !tensor.is_floating_point()) continue;
+    at::Tensor& place = hollow[tensor.unsafeGetTensorImpl()];
+    if (!place.defined()) place = at::empty_like(tensor, tensor.options().device(at::kMeta));
+  }
+  const auto exchange = [&](at::Tensor& tensor) {
+    if (const auto found = hollow.find(tensor.unsafeGetTensorImpl()); found != hollow.end()) tensor = found->second;
+  };
+  // The map knows tensors by their addresses: none may go before all are exchanged.
+  const auto kept = constants_;
+  for (auto& [slot, tensor] : constants_) exchange(tensor);
+  for (auto& [name, weight] : weights_) exchange(weight.tensor);
+}
+
+std::uint64_t Program::constant_bytes() const {
+  std::map<const c10::StorageImpl*, std::uint64_t> storages;
+  for (const auto& [slot, tensor] : constants_) {
+    storages[tensor.storage().unsafeGetStorageImpl()] = tensor.storage().nbytes();
+  }
+  std::uint64_t bytes = 0;
+  for (const auto& [storage, size] : storages) bytes += size;
+  return bytes;
+}
 
 std::vector<OpInfo> Program::ops() const {
   std::vector<OpInfo> ops;

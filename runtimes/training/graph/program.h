@@ -50,6 +50,12 @@ class Program {
   // By name. Tensors may be changed in place, or be made to require gradients, but not be exchanged.
   [[nodiscard]] const std::map<std::string, Weight>& weights() const { return weights_; }
   [[nodiscard]] std::size_t size() const { return steps_.size(); }
+  // Bytes of what every run begins with: weights, and what is constant.
+  [[nodiscard]] std::uint64_t constant_bytes() const;
+  // Takes the memory of its floating-point tensors away: they keep their shapes on ATen's device "meta", where nothing
+  // is computed, but for numbers that a node reads to know what to do. Then it can be run for shapes alone, on feeds of
+  // that device. Once, before a tensor is made to require gradients.
+  void MakeHollow();
   // The nodes that a run computes, in their order.
   [[nodiscard]] std::vector<OpInfo> ops() const;
 

@@ -65,7 +65,8 @@ double Optimizer::ClipGradients(double most) {
   for (const Slot& slot : slots_) {
     const at::Tensor& gradient = slot.parameter.grad();
     if (!gradient.defined()) continue;
-    const double norm = at::linalg_vector_norm(gradient, 2).item<double>();
+    const at::Tensor of_one = at::linalg_vector_norm(gradient, 2);
+    const double norm = of_one.is_meta() ? 0 : of_one.item<double>();
     squares += norm * norm;
   }
   const double norm = std::sqrt(squares);

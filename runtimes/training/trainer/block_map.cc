@@ -41,8 +41,9 @@ std::size_t BlockMap::Take(std::size_t size) {
   return offset;
 }
 
-void BlockMap::GiveBack(std::size_t offset) {
+std::size_t BlockMap::GiveBack(std::size_t offset) {
   auto block = blocks_.find(offset);
+  const std::size_t size = block->second.size;
   auto entry = std::move(block->second.entry);
   if (const auto next = std::next(block); next != blocks_.end() && next->second.is_gap()) {
     gaps_.erase({next->second.size, next->first});
@@ -58,6 +59,7 @@ void BlockMap::GiveBack(std::size_t offset) {
   }
   entry.value() = {block->second.size, block->first};
   gaps_.insert(std::move(entry));
+  return size;
 }
 
 std::vector<std::pair<std::size_t, std::size_t>> BlockMap::FreeParts() const {

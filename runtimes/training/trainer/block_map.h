@@ -16,8 +16,8 @@ class BlockMap {
   // Where a block of that size, which is not 0, is from now on. Changes nothing when it throws std::bad_alloc, but that
   // there may be a gap more at the end.
   [[nodiscard]] std::size_t Take(std::size_t size);
-  // `offset` is what Take() gave. Allocates nothing, so that it cannot fail.
-  void GiveBack(std::size_t offset);
+  // `offset` is what Take() gave; the size that it was given for. Allocates nothing, so that it cannot fail.
+  std::size_t GiveBack(std::size_t offset);
   // Of the farthest block there ever was.
   [[nodiscard]] std::size_t end() const { return end_; }
   // Offset and size of what is not taken, one after the other.

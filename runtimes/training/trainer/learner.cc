@@ -63,8 +63,8 @@ auto Guarded(const char* what, Work work) -> Result<decltype(work())> {
 
 }  // namespace
 
-Result<std::unique_ptr<Learner>> Learner::Load(const TrainingJob& job, const std::filesystem::path& file,
-                                               OpGate& gate) {
+Result<std::unique_ptr<Learner>> Learner::Load(const TrainingJob& job, const std::filesystem::path& file, OpGate& gate,
+                                               Substance substance) {
   std::unique_ptr<Learner> learner(new Learner(job));
   TANDEM_ASSIGN(onnx::ModelProto model, LoadForJob(job, file));
   FreeBatchDimension(*model.mutable_graph());
@@ -73,6 +73,7 @@ Result<std::unique_ptr<Learner>> Learner::Load(const TrainingJob& job, const std
   learner->output_shape_ = OutputShape(model.graph(), job.output);
   FuseNodes({value.name}, *model.mutable_graph());
   TANDEM_ASSIGN(learner->program_, Program::Compile(model, {value.name}, AllOps()));
+  if (substance == Substance::kHollow) learner->program_->MakeHollow();
   TANDEM_TRY(learner->ChooseParameters());
   learner->optimizer_ = std::make_unique<Optimizer>(job.optimizer, learner->parameters_);
   learner->gate_ = std::make_unique<StepGate>(learner->program_->ops(), "update", gate);
@@ -116,7 +117,7 @@ Result<double> Learner::Accumulate(const Examples& batch, std::int64_t share) {
     outputs.clear();
     const GradientScope gradients(*gate_);
     (share == 1 ? loss : loss / static_cast<double>(share)).backward();
-    return loss.item<double>();
+    return loss.is_meta() ? 0 : loss.item<double>();
   });
 }
 

@@ -33,13 +33,17 @@ struct Score {
   std::int64_t targets = 0;
 };
 
+// Whether tensors have memory. Without it nothing is computed; but a step is gone through as it would be, tensor by
+// tensor.
+enum class Substance { kReal, kHollow };
+
 // A model that learns: its program, what of it is trained, the loss and the optimizer. Knows nothing of files, time or
 // jobs but the model that it is made from. Training thread only.
 class Learner {
  public:
   // Reads the model as the job wants it trained. Errors name what of the job or the model is wrong.
   [[nodiscard]] static Result<std::unique_ptr<Learner>> Load(const TrainingJob& job, const std::filesystem::path& model,
-                                                             OpGate& gate);
+                                                             OpGate& gate, Substance substance = Substance::kReal);
 
   [[nodiscard]] const std::vector<ProgramInput>& inputs() const { return program_->inputs(); }
   [[nodiscard]] const NamedTensors& parameters() const { return parameters_; }
@@ -49,7 +53,11 @@ class Learner {
   // it says nothing.
   [[nodiscard]] const std::optional<std::vector<std::int64_t>>& output_shape() const { return output_shape_; }
 
-  // Adds the gradients of a batch, as one of `share` that make up a step; the mean loss of the batch.
+  // Bytes of what the graph computes with and does not compute from its inputs, trained or not.
+  [[nodiscard]] std::uint64_t constant_bytes() const { return program_->constant_bytes(); }
+
+  // Adds the gradients of a batch, as one of `share` that make up a step; the mean loss of the batch, 0 for a hollow
+  // one.
   [[nodiscard]] Result<double> Accumulate(const Examples& batch, std::int64_t share);
   // Changes the parameters by what was accumulated.
   void Step(double learning_rate, double clip_norm);

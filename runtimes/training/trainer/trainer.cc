@@ -84,6 +84,7 @@ bool Trainer::Evaluates() const {
 }
 
 Status Trainer::TrainStep() {
+  memory_.BeginStep();
   double loss = 0;
   for (std::int64_t i = 0; i < job_.accumulate; ++i) {
     TANDEM_ASSIGN(const std::optional<Batch> batch, stream_->Next());
@@ -102,6 +103,7 @@ Status Trainer::TrainStep() {
   learner_->Step(rate, job_.clip_norm);
   ++progress_.step;
   progress_.position = stream_->position();
+  if (const auto use = memory_.EndStep(progress_.step == total_steps_)) listener_.OnMemory(*use);
   listener_.OnStep({.step = progress_.step, .epoch = progress_.position.epoch, .loss = loss, .learning_rate = rate});
   return {};
 }

@@ -12,11 +12,13 @@
 #include "api/base/op_gate.h"
 #include "api/base/result.h"
 #include "api/base/training_job.h"
+#include "api/base/training_memory.h"
 #include "runtimes/training/checkpoint/checkpointer.h"
 #include "runtimes/training/data/batch_stream.h"
 #include "runtimes/training/data/example_source.h"
 #include "runtimes/training/trainer/learner.h"
 #include "runtimes/training/trainer/progress_text.h"
+#include "runtimes/training/trainer/step_memory.h"
 
 namespace tandem::training {
 
@@ -56,6 +58,8 @@ class TrainerListener {
   virtual void OnPlan(const Plan& plan) = 0;
   virtual void OnStep(const Step& step) = 0;
   virtual void OnEvaluation(const Evaluation& evaluation) = 0;
+  // What it takes of memory; once, after its first steps, where that can be measured.
+  virtual void OnMemory(const MemoryUse& /*use*/) {}
   virtual void OnCheckpoint(const SavedCheckpoint& saved) = 0;
   // A checkpoint that could not be read and was passed over.
   virtual void OnSkippedCheckpoint(const std::filesystem::path& file, const Error& why) = 0;
@@ -117,6 +121,7 @@ class Trainer {
   std::int64_t steps_per_epoch_ = 0;
 
   std::unique_ptr<BatchStream> stream_;
+  StepMemory memory_;
   TrainingProgress progress_;
   MonotonicTime last_checkpoint_;
   std::int64_t last_checkpoint_step_ = 0;

@@ -1,6 +1,7 @@
 #include "runtimes/training/trainer/training_heap.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -45,8 +46,13 @@ class TensorHeap final : public c10::Allocator {
 
   c10::DataPtr allocate(std::size_t size) override {
     void* data = size < kSmallest ? nullptr : Take(size);
-    // Also where memory has run out: it has the words for that.
-    if (data == nullptr) data = c10::alloc_cpu(size);
+    if (data != nullptr) {
+      Count(RoundUp(size, kPage));
+    } else {
+      // Also where memory has run out: it has the words for that.
+      data = c10::alloc_cpu(size);
+      Count(::malloc_usable_size(data));
+    }
     return {data, data, &Free, c10::Device(c10::DeviceType::CPU)};
   }
   [[nodiscard]] c10::DeleterFnPtr raw_deleter() const override { return &Free; }
@@ -64,6 +70,8 @@ class TensorHeap final : public c10::Allocator {
       if (::mprotect(range_ + keep, grown_ - keep, PROT_NONE) == 0) grown_ = keep;
     }
   }
+  [[nodiscard]] TensorBytes Counted() const { return {.live = live_.load(), .peak = peak_.load()}; }
+  void ForgetPeak() { peak_.store(live_.load()); }
   static TensorHeap* current() { return current_; }
 
  private:
@@ -74,6 +82,7 @@ class TensorHeap final : public c10::Allocator {
     if (current_->Owns(data)) {
       current_->GiveBack(data);
     } else {
+      current_->live_.fetch_sub(::malloc_usable_size(data), std::memory_order_relaxed);
       c10::free_cpu(data);
     }
   }
@@ -86,14 +95,24 @@ class TensorHeap final : public c10::Allocator {
     const std::size_t rounded = RoundUp(size, kPage);
     const MutexLock lock(mu_);
     const std::size_t offset = blocks_.Take(rounded);
-    if (Grow(offset + rounded)) return range_ + offset;
-    blocks_.GiveBack(offset);
-    return nullptr;
+    if (!Grow(offset + rounded)) {
+      blocks_.GiveBack(offset);
+      return nullptr;
+    }
+    return range_ + offset;
   }
 
   void GiveBack(void* data) {
     const MutexLock lock(mu_);
-    blocks_.GiveBack(static_cast<std::size_t>(static_cast<std::byte*>(data) - range_));
+    const std::size_t size = blocks_.GiveBack(static_cast<std::size_t>(static_cast<std::byte*>(data) - range_));
+    live_.fetch_sub(size, std::memory_order_relaxed);
+  }
+
+  void Count(std::uint64_t bytes) {
+    const std::uint64_t live = live_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+    std::uint64_t peak = peak_.load(std::memory_order_relaxed);
+    while (live > peak && !peak_.compare_exchange_weak(peak, live, std::memory_order_relaxed)) {
+    }
   }
 
   // Makes memory of the range up to there; false when the process may not have so much.
@@ -114,6 +133,9 @@ class TensorHeap final : public c10::Allocator {
   Mutex mu_;
   BlockMap blocks_ GUARDED_BY(mu_);
   std::size_t grown_ GUARDED_BY(mu_) = 0;
+
+  std::atomic<std::uint64_t> live_{0};
+  std::atomic<std::uint64_t> peak_{0};
 };
 
 TensorHeap* TensorHeap::current_ = nullptr;
@@ -129,6 +151,15 @@ void KeepFreedMemory() {
 #ifndef TANDEM_SANITIZED  // Sanitizers watch over memory of their own.
   if (TensorHeap* const heap = TensorHeap::Make(); heap != nullptr) c10::SetCPUAllocator(heap, /*priority=*/1);
 #endif
+}
+
+std::optional<TensorBytes> CountTensorBytes() {
+  if (TensorHeap::current() == nullptr) return std::nullopt;
+  return TensorHeap::current()->Counted();
+}
+
+void ForgetTensorPeak() {
+  if (TensorHeap::current() != nullptr) TensorHeap::current()->ForgetPeak();
 }
 
 void DropFreedMemory() {

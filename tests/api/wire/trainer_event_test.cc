@@ -19,6 +19,11 @@ const std::vector<TrainerEvent>& Samples() {
       CheckpointEvent{.step = 7, .file = "/a b/ü", .bytes = std::uint64_t{1} << 40, .checksum = 0xffffffff},
       CheckpointEvent{.step = 7, .file = "x", .problem = "no \"space\"\n left"},
       SkippedEvent{.file = "x", .why = "torn"},
+      EstimateEvent{.estimate = {.persistent = {.weights = 1, .optimizer = 2, .data = 3, .framework = 1ULL << 40},
+                                 .ephemeral = 5,
+                                 .peak = "Conv 'a'",
+                                 .batch = 6}},
+      MemoryEvent{.use = {.persistent = 1ULL << 63, .ephemeral = 8}},
       EndEvent{.outcome = TrainerOutcome::kStoppedEarly, .step = 9, .baseline = 0.5, .best = 0.75},
       EndEvent{.outcome = TrainerOutcome::kFailed, .error = {ErrorCode::kInvalidArgument, "the data is empty"}}};
   return samples;

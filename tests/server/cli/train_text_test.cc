@@ -59,6 +59,31 @@ TEST(TrainText, AJobIsShownWithItsReasonAndWhatWasSubmitted) {
   }
 }
 
+constexpr const char* kEstimate =
+    R"({"persistent":{"total":4194304,"weights":1048576,"optimizer":2097152,"data":0,"framework":1048576},
+        "ephemeral":3221225472,"peak":"Conv gradient 'c1'","batch":32})";
+
+TEST(TrainText, AnEstimateHasALineAPart) {
+  const auto text = EstimateText(Parsed(kEstimate));
+  ASSERT_TRUE(text) << text.error().message;
+  for (const char* part : {"persistent", "4.0 MiB", "optimizer", "2.0 MiB", "3.0 GiB", "a step of 32 examples",
+                           "the most at Conv gradient 'c1'"}) {
+    EXPECT_THAT(*text, HasSubstr(part));
+  }
+  EXPECT_FALSE(EstimateText(Parsed("{}")));
+  EXPECT_FALSE(EstimateText(Parsed(R"({"persistent":{},"ephemeral":"much","peak":"","batch":1})")));
+}
+
+TEST(TrainText, AJobShowsItsMemoryMeasuredBeforeEstimated) {
+  Json::Value job = Parsed(kJob);
+  job["memory"]["estimate"] = Parsed(kEstimate);
+  EXPECT_THAT(*JobText(job), HasSubstr("memory       4.0 MiB, and 3.0 GiB more in a step, as estimated"));
+  job["memory"]["measured"] = Parsed(R"({"persistent":5242880,"ephemeral":1024})");
+  EXPECT_THAT(*JobText(job), HasSubstr("memory       5.0 MiB, and 1.0 KiB more in a step\n"));
+  job["memory"] = 5;
+  EXPECT_THAT(*JobText(job), ::testing::Not(HasSubstr("memory  ")));
+}
+
 TEST(TrainText, CheckpointsSayWhetherTheyAreGood) {
   const auto table = CheckpointTable(Parsed(
       R"({"checkpoints":[{"step":5,"file":"5.ckpt","bytes":1536,"checksum":"0badcafe","time":"T","good":false}]})"));

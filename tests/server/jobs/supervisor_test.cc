@@ -318,6 +318,28 @@ TEST_F(SupervisorTest, WhatAJobBeganFromIsKnownToTheNextServer) {
   EXPECT_EQ(Job(id).progress.best_metric, 0.5);
 }
 
+TEST_F(SupervisorTest, WhatATrainerTellsOfItsMemoryIsKept) {
+  TrainerIs(std::string(R"(echo '{"event":"estimate","weights":40,"optimizer":30,"data":20,"framework":10,)") +
+            R"("ephemeral":50,"peak":"Conv","batch":8}' >&3
+)" + kPlan +
+            R"(echo '{"event":"memory","persistent":80,"ephemeral":100}' >&3
+)" + kFinished);
+  const JobId id = Submit();
+  EXPECT_EQ(Job(id).memory, "") << "nothing is known before";
+  TurnUntil(id, JobState::kSucceeded);
+  Restart();
+  const std::string memory = Job(id).memory;
+  for (const char* part : {R"("total":100)", R"("measured":{"ephemeral":100,"persistent":80})",
+                           R"("error":{"ephemeral":-0.5,"persistent":0.25})"}) {
+    EXPECT_THAT(memory, HasSubstr(part));
+  }
+  EXPECT_EQ(Events(id, "memory"), std::vector{memory});
+  const auto totals = metrics_.Read().jobs;
+  ASSERT_EQ(totals.size(), 1U);
+  EXPECT_EQ(totals[0].persistent_error, 0.25);
+  EXPECT_EQ(totals[0].ephemeral_error, -0.5);
+}
+
 TEST_F(SupervisorTest, ATrainerIsMovedIntoItsControlGroup) {
   options_.memory_groups = folder_.path() / "groups";
   const std::string group = GroupNameOf(options_.state, "job-1");

@@ -23,7 +23,9 @@ TEST(TrainingCollector, ShowsJobsUnderTheirNumbers) {
                                             .retries = 2,
                                             .checkpoints = 4,
                                             .held = {{HoldReason::kPaused, 1500ms}},
-                                            .loss = 0.25},
+                                            .loss = 0.25,
+                                            .persistent_error = 0.125,
+                                            .ephemeral_error = -0.5},
                                            {.job = 8, .attempts = 1}},
                                   .publishes = {{jobs::PublishResult::kPublished, 2}}});
   for (const char* line : {
@@ -38,6 +40,8 @@ TEST(TrainingCollector, ShowsJobsUnderTheirNumbers) {
            R"(tandem_training_held_seconds_total{job="7",reason="paused"} 1.5)",
            R"(tandem_training_held_seconds_total{job="8",reason="paused"} 0)",
            R"(tandem_training_loss{job="7"} 0.25)",
+           R"(tandem_training_memory_estimate_error{job="7",part="persistent"} 0.125)",
+           R"(tandem_training_memory_estimate_error{job="7",part="ephemeral"} -0.5)",
            R"(tandem_training_publishes_total{result="published"} 2)",
            R"(tandem_training_publishes_total{result="rolled_back"} 0)",
        }) {

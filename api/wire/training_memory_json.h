@@ -1,0 +1,19 @@
+#pragma once
+
+#include <optional>
+
+#include <json/value.h>
+
+#include "api/base/training_memory.h"
+
+namespace tandem {
+
+// {"persistent": {"total", "weights", "optimizer", "data", "framework"}, "ephemeral", "peak", "batch"}
+[[nodiscard]] Json::Value MemoryEstimateToJson(const MemoryEstimate& estimate);
+
+// What is known of a job's memory: {"estimate": …, "measured": {"persistent", "ephemeral"}, "error": {the same}}; null
+// for what is not. "error" is EstimateError() of the two.
+[[nodiscard]] Json::Value JobMemoryToJson(const std::optional<MemoryEstimate>& estimate,
+                                          const std::optional<MemoryUse>& measured);
+
+}  // namespace tandem

@@ -1,0 +1,147 @@
+#include "runtimes/training/estimate/memory_estimator.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ATen/ATen.h>
+
+#include "api/base/format.h"
+#include "runtimes/training/data/batch_stream.h"
+#include "runtimes/training/estimate/meta_fallback.h"
+#include "runtimes/training/estimate/meta_kernels.h"
+#include "runtimes/training/estimate/meta_ledger.h"
+#include "runtimes/training/estimate/workspace.h"
+#include "runtimes/training/ops/torch_error.h"
+#include "runtimes/training/trainer/batch_tensors.h"
+#include "runtimes/training/trainer/learner.h"
+#include "runtimes/training/trainer/process_bytes.h"
+#include "runtimes/training/trainer/training_heap.h"
+
+namespace tandem::training {
+namespace {
+
+// Tells the ledger what is being done, as it tells a server.
+class LedgerGate final : public OpGate {
+ public:
+  explicit LedgerGate(MetaLedger& ledger) : ledger_(ledger) {}
+
+  void Announce(std::span<const OpInfo> ops) override { ops_.assign(ops.begin(), ops.end()); }
+  void Begin(std::size_t op) override { ledger_.BeginOp(op); }
+
+  [[nodiscard]] std::string NameOf(std::size_t op) const {
+    if (op >= ops_.size()) return "";
+    return ops_[op].name.empty() ? ops_[op].kind : Format("{} '{}'", ops_[op].kind, ops_[op].name);
+  }
+
+ private:
+  MetaLedger& ledger_;
+  std::vector<OpInfo> ops_;
+};
+
+at::Tensor HollowBatch(const at::Tensor& example, std::int64_t count) {
+  std::vector<std::int64_t> sizes = example.sizes().vec();
+  sizes[0] = count;
+  return at::empty(sizes, example.options().device(at::kMeta));
+}
+
+// A batch as the job has them, and what its data would take beside ATen's tensors.
+struct HollowExamples {
+  Examples examples;
+  std::uint64_t held = 0;
+};
+
+Result<HollowExamples> MakeExamples(const Learner& learner, const TrainingJob& job,
+                                    const std::filesystem::path& data_root) {
+  TANDEM_ASSIGN(const DataNeeds needs, NeedsOf(learner, job));
+  // What the model left behind may be taken by the data unseen.
+  DropFreedMemory();
+  const std::uint64_t before = AnonymousBytes();
+  TANDEM_ASSIGN(const auto source, OpenData(job.data, needs, data_root, job.seed));
+  std::unique_ptr<ExampleSource> other;
+  if (job.evaluation.data) {
+    TANDEM_ASSIGN(other, OpenData(*job.evaluation.data, needs, data_root, job.seed));
+  }
+  const std::uint64_t opened = AnonymousBytes();
+  const std::int64_t held_out = job.evaluation.data ? 0 : HeldOutCount(source->size(), job.evaluation.split);
+  const std::int64_t count = std::min(job.batch_size, source->size() - held_out);
+  if (count < 1) return Invalid("/data has {} examples to learn from", source->size() - held_out);
+  Batch one;
+  constexpr std::array<std::int64_t, 1> kFirst{0};
+  TANDEM_TRY(source->Read(kFirst, one));
+  TANDEM_ASSIGN(const Examples first, ToExamples(one));
+  HollowExamples made{.examples = {.inputs = {}, .target = HollowBatch(first.target, count), .size = count}};
+  for (const at::Tensor& input : first.inputs) made.examples.inputs.push_back(HollowBatch(input, count));
+  std::uint64_t batch = RoundedBlock(made.examples.target.nbytes());
+  for (const at::Tensor& input : made.examples.inputs) batch += RoundedBlock(input.nbytes());
+  constexpr std::uint64_t kHeld = StreamOptions{}.prefetch + 1;  // With the one that is learnt from.
+  made.held = kHeld * batch + (opened > before ? opened - before : 0);
+  return made;
+}
+
+Status GoThroughStep(Learner& learner, const TrainingJob& job, const Examples& examples) {
+  // What accumulates is there from the second batch on.
+  for (std::int64_t i = 0; i < std::min<std::int64_t>(job.accumulate, 2); ++i) {
+    TANDEM_TRY(learner.Accumulate(examples, job.accumulate));
+  }
+  try {
+    learner.Step(job.optimizer.learning_rate, job.clip_norm);
+  } catch (const c10::Error& error) {
+    return Invalid("the update of the parameters: {}", error.what_without_backtrace());
+  }
+  return {};
+}
+
+// Whether a real step might succeed: ATen has no code of its own for what it cannot do without numbers.
+bool IsForWantOfNumbers(const Error& error) {
+  return error.message.contains("meta") || error.message.contains("Meta") || error.message.contains(kNotFromShapes);
+}
+
+Result<MemoryEstimate> Estimate(const TrainingJob& job, const std::filesystem::path& model,
+                                const std::filesystem::path& data_root) {
+  MemoryEstimate estimate;
+  const std::uint64_t libraries = AnonymousBytes();
+  AddMetaKernels();
+  MetaLedger ledger;
+  LedgerGate gate(ledger);
+  TANDEM_ASSIGN(const auto learner, Learner::Load(job, model, gate, Substance::kHollow));
+  TANDEM_ASSIGN(const HollowExamples batch, MakeExamples(*learner, job, data_root));
+  estimate.persistent.weights = learner->constant_bytes();
+  const std::uint64_t before = ledger.live();
+  ledger.ForgetPeak();
+  const auto step = [&]() -> Status {
+    const Status done = GoThroughStep(*learner, job, batch.examples);
+    if (done || !IsForWantOfNumbers(done.error())) return done;
+    return Fail(ErrorCode::kUnsupported, "its memory cannot be told from shapes alone: {}", done.error().message);
+  };
+  TANDEM_TRY(step());
+  const std::uint64_t persistent = ledger.live();
+  TANDEM_TRY(step());
+  estimate.persistent.optimizer = persistent - before;
+  estimate.persistent.framework = libraries + FrameworkGrowth(ledger.convolutions());
+  estimate.persistent.data = batch.held;
+  estimate.ephemeral = ledger.peak() - persistent;
+  if (const auto op = ledger.op_at_peak()) estimate.peak = gate.NameOf(*op);
+  estimate.batch = batch.examples.size;
+  return estimate;
+}
+
+}  // namespace
+
+Result<MemoryEstimate> EstimateMemory(const TrainingJob& job, const std::filesystem::path& model,
+                                      const std::filesystem::path& data_root) {
+  try {
+    return Estimate(job, model, data_root);
+  } catch (const c10::Error& error) {
+    return std::unexpected(TorchError("the estimate", error));
+  } catch (const std::bad_alloc&) {
+    return std::unexpected(OutOfMemory("the estimate"));
+  }
+}
+
+}  // namespace tandem::training
