@@ -24,6 +24,7 @@ JobMemory::~JobMemory() {
 JobNeed JobMemory::NeedOf(const JobRecord& record) const {
   const auto job = ParseTrainingJob(record.spec);
   if (!job) return GuessNeed({}, {});
+  if (const auto noted = NeedAsNoted(record.memory); noted && !job->memory) return *noted;
   const auto need = options_.need(*job, JobFolder::Of(options_.state, record.id).source_model());
   return need ? *need : GuessNeed(*job, {});
 }
@@ -79,15 +80,22 @@ void JobMemory::SetPaused(JobId job, bool paused) {
   options_.memory->Recount(promise->second.session, SessionOf(promise->second.need, paused));
 }
 
+void JobMemory::Expect(JobId job, const JobNeed& need) {
+  const auto promise = promised_.find(job);
+  if (promise != promised_.end() && !promise->second.need.bounded) Promised(promise->second, need);
+}
+
 void JobMemory::Watch(JobId job, std::uint64_t resident, std::uint64_t peak, bool settled) {
-  const auto found = promised_.find(job);
-  if (found == promised_.end()) return;
-  Promise& promise = found->second;
-  options_.memory->Measure(promise.session, resident);
-  const JobNeed corrected = CorrectNeed(promise.need, peak, settled);
-  if (corrected == promise.need) return;
-  promise.need = corrected;
-  options_.memory->Recount(promise.session, SessionOf(corrected, promise.paused));
+  const auto promise = promised_.find(job);
+  if (promise == promised_.end()) return;
+  options_.memory->Measure(promise->second.session, resident);
+  Promised(promise->second, CorrectNeed(promise->second.need, peak, settled));
+}
+
+void JobMemory::Promised(Promise& promise, const JobNeed& need) const {
+  if (need == promise.need) return;
+  promise.need = need;
+  options_.memory->Recount(promise.session, SessionOf(need, promise.paused));
 }
 
 std::string JobMemory::WhyWaiting(JobId job, bool in_detail) const {

@@ -41,6 +41,8 @@ class JobMemory {
 
   // It is held by a person, and does not end by itself; or goes on.
   void SetPaused(JobId job, bool paused);
+  // Its trainer has gone through what it will do, and expects to take that.
+  void Expect(JobId job, const JobNeed& need);
   // Its trainer holds so much now, and held so much at most.
   void Watch(JobId job, std::uint64_t resident, std::uint64_t peak, bool settled);
 
@@ -63,7 +65,9 @@ class JobMemory {
     bool paused = false;
   };
 
-  // What its trainer cannot read the trainer is to complain of: it begins with a guess.
+  // Is promised that from now on.
+  void Promised(Promise& promise, const JobNeed& need) const;
+  // As an earlier trainer has noted it, else a guess; what its trainer cannot read the trainer is to complain of.
   [[nodiscard]] JobNeed NeedOf(const JobRecord& record) const;
 
   // Constant after construction.

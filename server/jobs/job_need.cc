@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "api/wire/json_document.h"
 #include "runtimes/onnx/node_list.h"
 #include "runtimes/onnx/onnx_file.h"
 
@@ -52,6 +53,24 @@ Result<JobNeed> GuessNeedOf(const TrainingJob& job, const std::filesystem::path&
                          .nodes = nodes.size(),
                          .convolutions = std::ranges::any_of(
                              nodes, [](const OnnxNode& node) { return node.op.starts_with("Conv"); })});
+}
+
+JobNeed NeedAsTold(std::uint64_t persistent, std::uint64_t ephemeral) {
+  return {.persistent = std::min(persistent, kMost), .ephemeral = std::min(ephemeral, kMost)};
+}
+
+std::optional<JobNeed> NeedAsNoted(std::string_view memory) {
+  const auto json = ParseStrictJson(memory);
+  if (!json || !json->isObject()) return std::nullopt;
+  const Json::Value& measured = (*json)["measured"];
+  if (measured.isObject() && measured["persistent"].isUInt64() && measured["ephemeral"].isUInt64()) {
+    return NeedAsTold(measured["persistent"].asUInt64(), measured["ephemeral"].asUInt64());
+  }
+  const Json::Value& estimate = (*json)["estimate"];
+  if (!estimate.isObject() || !estimate["persistent"].isObject()) return std::nullopt;
+  const Json::Value& total = estimate["persistent"]["total"];
+  if (!total.isUInt64() || !estimate["ephemeral"].isUInt64()) return std::nullopt;
+  return NeedAsTold(total.asUInt64(), estimate["ephemeral"].asUInt64());
 }
 
 JobNeed CorrectNeed(const JobNeed& promised, std::uint64_t peak, bool settled) {

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
+#include <string_view>
 
 #include "api/base/result.h"
 #include "api/base/training_job.h"
@@ -38,6 +40,12 @@ struct ModelSize {
 [[nodiscard]] JobNeed GuessNeed(const TrainingJob& job, const ModelSize& model);
 // The same for a file. Errors name it.
 [[nodiscard]] Result<JobNeed> GuessNeedOf(const TrainingJob& job, const std::filesystem::path& model);
+
+// What a trainer says that its job will take. It may say anything, so no more than a machine has ever had.
+[[nodiscard]] JobNeed NeedAsTold(std::uint64_t persistent, std::uint64_t ephemeral);
+// What is noted of a job that had a trainer before (JobRecord::memory): what that measured, else what it estimated.
+// nullopt where nothing is.
+[[nodiscard]] std::optional<JobNeed> NeedAsNoted(std::string_view memory);
 
 // What a job turned out to need: whose trainer has held `peak` bytes at most so far. At once more when that is more
 // than it was promised; less, with an eighth to spare, once it has seen whole steps (`settled`). One that is bounded

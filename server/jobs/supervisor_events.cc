@@ -126,6 +126,7 @@ void Supervisor::Take(Active& active, const EstimateEvent& event) {
   active.estimate = event.estimate;
   LogIfFailed(store_.SetMemory(id, JsonLine(JobMemoryToJson(active.estimate, std::nullopt))),
               "an estimate could not be saved", id);
+  memory_.Expect(id, NeedAsTold(event.estimate.persistent.total(), event.estimate.ephemeral));
 }
 
 void Supervisor::Take(Active& active, const MemoryEvent& event) {

@@ -98,6 +98,33 @@ TEST_F(JobMemoryTest, WhatAJobTurnsOutToNeedMakesRoomOrTakesIt) {
   EXPECT_EQ(map.sessions.at(0).measured, 150 * kMiB);
 }
 
+TEST_F(JobMemoryTest, WhatATrainerExpectsTakesThePlaceOfTheGuess) {
+  EXPECT_TRUE(memory_.Offer(std::vector{Queued(1), Queued(2), Queued(3)}));
+  EXPECT_EQ(Admitted().size(), 2U);
+  memory_.Expect(1, {.persistent = 50 * kMiB, .ephemeral = 60 * kMiB});
+  memory_.Expect(77, {.persistent = 1});
+  EXPECT_TRUE(memory_.TakeNews());
+  EXPECT_TRUE(memory_.Offer(std::vector{Queued(3)}));
+  EXPECT_EQ(Admitted(), (std::vector<JobId>{3}));
+}
+
+TEST_F(JobMemoryTest, AJobThatIsHeldToItsMemoryIsPromisedJustThat) {
+  need_.bounded = true;
+  EXPECT_TRUE(memory_.Offer(std::vector{Queued(1)}));
+  EXPECT_EQ(Admitted().size(), 1U);
+  const std::uint64_t before = account_->Map().use.total();
+  memory_.Expect(1, {.persistent = 50 * kMiB, .ephemeral = 60 * kMiB});
+  EXPECT_EQ(account_->Map().use.total(), before);
+}
+
+TEST_F(JobMemoryTest, AJobThatHadATrainerBeforeNeedsWhatThatNoted) {
+  JobRecord again = Queued(1);
+  again.memory = R"({"estimate":null,"measured":{"persistent":1048576,"ephemeral":2097152},"error":null})";
+  EXPECT_TRUE(memory_.Offer(std::vector{again}));
+  EXPECT_EQ(Admitted().size(), 1U);
+  EXPECT_EQ(account_->Map().use.total(), 3 * kMiB);
+}
+
 TEST_F(JobMemoryTest, APausedJobIsNotWaitedFor) {
   need_ = {.persistent = 900 * kMiB};
   EXPECT_TRUE(memory_.Offer(std::vector{Queued(1), Queued(2)}));

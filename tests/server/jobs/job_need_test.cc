@@ -82,5 +82,23 @@ TEST(JobNeed, AModelThatIsNotThereIsAnError) {
   EXPECT_FALSE(GuessNeedOf({}, "/nowhere/model.onnx"));
 }
 
+TEST(NeedAsNoted, PrefersWhatWasMeasured) {
+  EXPECT_EQ(NeedAsNoted(R"({"estimate":{"persistent":{"total":5},"ephemeral":6},"measured":null})"),
+            (JobNeed{.persistent = 5, .ephemeral = 6}));
+  EXPECT_EQ(NeedAsNoted(R"({"estimate":{"persistent":{"total":5},"ephemeral":6},
+                            "measured":{"persistent":7,"ephemeral":8}})"),
+            (JobNeed{.persistent = 7, .ephemeral = 8}));
+  for (const char* bad : {"", "null", "[]", R"({"estimate":null,"measured":null})", R"({"measured":{"persistent":-1}})",
+                          R"({"estimate":{"persistent":5,"ephemeral":6}})"}) {
+    EXPECT_EQ(NeedAsNoted(bad), std::nullopt) << bad;
+  }
+}
+
+TEST(NeedAsTold, IsNoMoreThanAnyMachineHas) {
+  const JobNeed need = NeedAsTold(~std::uint64_t{0}, ~std::uint64_t{0});
+  EXPECT_LT(need.total(), std::uint64_t{1} << 50);
+  EXPECT_GT(need.total(), std::uint64_t{1} << 40);
+}
+
 }  // namespace
 }  // namespace tandem::jobs
