@@ -23,8 +23,8 @@ struct AcknowledgementTimes {
   void Add(std::chrono::nanoseconds time);
   AcknowledgementTimes& operator+=(const AcknowledgementTimes& other);
 
-  // Whether a trainer that told `before` may tell this later, once it has been given so many orders and has lived for so
-  // long: nothing goes back, each order is obeyed once, and one after another.
+  // Whether a trainer that told `before` may tell this later, once it has been given so many orders and has lived for
+  // so long: nothing goes back, each order is obeyed once, and one after another.
   [[nodiscard]] bool CanFollow(const AcknowledgementTimes& before, std::uint64_t orders,
                                std::chrono::nanoseconds lived) const;
 };

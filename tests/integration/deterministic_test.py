@@ -15,7 +15,7 @@ from onnx_file import Graph
 from raw_http import slow_body
 from tandem_server import PATIENCE, until
 
-JOB = {"deterministic": True, "batch_size": 256, "epochs": None, "steps": 60, "evaluation": None, "clip_norm": 0.1}
+JOB = {"deterministic": True, "batch_size": 256, "epochs": None, "steps": 40, "evaluation": None, "clip_norm": 0.1}
 TWO_THREADS = {**JOB, "threads": 2}
 
 
@@ -114,14 +114,14 @@ class SameBits(ColocationTest):
         other, job_id = self.begin_paused(**LONG), self.begin_paused(**TWO_THREADS)
         ordered = lambda: [told["threads_ordered"] for told in self.state_now()["trainers"] if told["job"] == job_id][0]
         end = self.ask(300, pause=0.01)
-        for _ in range(3):
+        for _ in range(2):
             answered = self.answered()
             self.resume(job_id)
             until(lambda: ordered() is None, "alone it may use all its threads")
-            self.make_steps(job_id, 3)
+            self.make_steps(job_id, 2)
             self.resume(other)
             until(lambda: ordered() == 1, "it is ordered to use one")
-            self.make_steps(job_id, 3)
+            self.make_steps(job_id, 2)
             self.pause(job_id)
             self.pause(other)
             self.assertGreater(self.answered(), answered, "requests took threads, and gave them back, meanwhile")
