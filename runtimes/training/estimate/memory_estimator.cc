@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <new>
 #include <string>
@@ -141,6 +142,9 @@ Result<MemoryEstimate> EstimateMemory(const TrainingJob& job, const std::filesys
     return std::unexpected(TorchError("the estimate", error));
   } catch (const std::bad_alloc&) {
     return std::unexpected(OutOfMemory("the estimate"));
+  } catch (const std::exception& error) {
+    // A job can be run all the same.
+    return Fail(ErrorCode::kInternal, "the estimate: {}", error.what());
   }
 }
 

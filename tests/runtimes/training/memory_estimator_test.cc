@@ -100,7 +100,11 @@ TEST_F(MemoryEstimatorTest, ActivationsGrowWithTheBatchAndWeightsDoNot) {
   ASSERT_TRUE(small) << small.error().message;
   ASSERT_TRUE(large);
   EXPECT_GT(large->ephemeral, small->ephemeral * 17 / 10);
-  EXPECT_EQ(large->persistent.data, 2 * small->persistent.data);
+  // Three of either; and what the process grows by while its source is made, which is a few pages.
+  constexpr std::uint64_t kBatch = 16 * (3 * 64 * 64 * kNumber + 8);
+  constexpr double kPages = 1 << 20;
+  EXPECT_NEAR(static_cast<double>(small->persistent.data), 3.0 * kBatch, kPages);
+  EXPECT_NEAR(static_cast<double>(large->persistent.data), 6.0 * kBatch, kPages);
   EXPECT_EQ(large->persistent.weights, small->persistent.weights);
   EXPECT_NE(large->peak.find("Conv"), std::string::npos) << large->peak;
 }

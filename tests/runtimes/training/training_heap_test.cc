@@ -39,6 +39,18 @@ TEST(TrainingHeap, TensorsGetTheMemoryOfTheLastOnes) {
   EXPECT_EQ(second.sum().item<double>(), 3 * (kLarge + 1));
 #ifndef TANDEM_SANITIZED
   EXPECT_EQ(first.data_ptr(), place);
+  const auto counted = CountTensorBytes();
+  ASSERT_TRUE(counted);
+  EXPECT_GE(counted->live, 4U * (2 * kLarge + 1));
+  {
+    const at::Tensor small = at::ones({100});
+    const at::Tensor another = at::ones({kLarge});
+    EXPECT_GE(CountTensorBytes()->live, counted->live + 4 * (kLarge + 100));
+  }
+  EXPECT_EQ(CountTensorBytes()->live, counted->live);
+  EXPECT_GE(CountTensorBytes()->peak, counted->live + 4 * (kLarge + 100));
+  ForgetTensorPeak();
+  EXPECT_EQ(CountTensorBytes()->peak, counted->live);
   const std::int64_t before = Resident();
   at::Tensor large = at::ones({64 * kLarge});
   EXPECT_GT(Resident(), before + 200 * kLarge);
