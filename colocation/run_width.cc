@@ -57,13 +57,10 @@ WidthChoice ChooseWidth(const WidthSnapshot& s) {
   if (alone || !s.wide) return s.running == 0 ? WidthChoice::kAll : WidthChoice::kOne;
   if (s.overdue) return WidthChoice::kOne;
   const nanoseconds rest = std::ranges::max(s.rests);
-  const bool wide_likely = rest + s.wide->typical <= s.left;
-  if (!s.narrow) return wide_likely && s.wide->typical * std::ssize(s.rests) > s.left ? all : WidthChoice::kOne;
   const bool wide_in_time = rest + s.wide->high <= s.left;
+  if (!s.narrow) return wide_in_time && s.wide->typical * std::ssize(s.rests) > s.left ? all : WidthChoice::kOne;
   const bool narrow_in_time = s.narrow->high <= s.left;
   if (wide_in_time != narrow_in_time) return narrow_in_time ? WidthChoice::kOne : all;
-  const bool narrow_likely = s.narrow->typical <= s.left;
-  if (wide_likely != narrow_likely) return narrow_likely ? WidthChoice::kOne : all;
   const bool untried = s.narrow->learnt < s.now - kTryNarrowAfter;
   if (untried || NarrowEnd(s) < rest + s.all_wide) return WidthChoice::kOne;
   return all;

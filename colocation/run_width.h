@@ -52,8 +52,7 @@ enum class WidthChoice : std::uint8_t {
 inline constexpr std::chrono::seconds kTryNarrowAfter{1};
 
 // Whether all threads compute one run after the other, or each thread one of its own: by what is done sooner with all
-// that waits. A run that is surely in time only one way goes that way, and of two that are not sure the one that is
-// more likely in time than not. Pure: same snapshot, same choice.
+// that waits. A run that is only in time on all threads gets them. Pure: same snapshot, same choice.
 [[nodiscard]] WidthChoice ChooseWidth(const WidthSnapshot& snapshot);
 
 }  // namespace tandem

@@ -74,18 +74,6 @@ TEST_F(RunWidthTest, ARunThatIsInTimeOnlyOnAllThreadsGetsThem) {
   EXPECT_EQ(ChooseWidth(snapshot), WidthChoice::kOne) << "late anyway";
 }
 
-TEST_F(RunWidthTest, OfTwoThatAreNotSureTheOneThatIsMoreLikelyInTimeIsTaken) {
-  WidthSnapshot snapshot = Waiting(2, 4ms, 7ms);
-  snapshot.left = 4200us;
-  EXPECT_EQ(ChooseWidth(snapshot), WidthChoice::kAll) << "4 ms, and seldom 4.4, against 7";
-  snapshot = Beside(1ms, Waiting(2, 4ms, 7ms));
-  snapshot.left = 5200us;
-  EXPECT_EQ(ChooseWidth(snapshot), WidthChoice::kWait);
-  snapshot = Beside(5ms, Waiting(1, 4ms, 7ms));
-  snapshot.left = 7200us;
-  EXPECT_EQ(ChooseWidth(snapshot), WidthChoice::kOne) << "7 ms, and seldom 7.7, against 9";
-}
-
 TEST_F(RunWidthTest, BesideARunOnOneThreadItWaitsForAllThreadsWhenThatEndsSooner) {
   EXPECT_EQ(ChooseWidth(Beside(1ms, Waiting(1, 4ms, 7ms))), WidthChoice::kWait);
   EXPECT_EQ(ChooseWidth(Beside(5ms, Waiting(1, 4ms, 7ms))), WidthChoice::kOne);
