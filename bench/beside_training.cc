@@ -129,10 +129,8 @@ int Race::Probes(const std::string& name, int lap) const {
 }
 
 Status Race::Serve(const PolicySide& side, const std::string& name, bool train, int lap) {
-  const PolicySide::Turn turn{.rate = rate_,
-                              .seed = static_cast<std::uint64_t>(lap) + 1,
-                              .train = train,
-                              .probes = Probes(name, lap)};
+  const PolicySide::Turn turn{
+      .rate = rate_, .seed = static_cast<std::uint64_t>(lap) + 1, .train = train, .probes = Probes(name, lap)};
   TANDEM_ASSIGN(PolicySide::Served served, side.Serve(turn));
   laps_[name].push_back(std::move(served.lap));
   for (const auto& [figure, value] : served.waits) waits_[Format("{}.{}", name, figure)].samples.push_back(value);

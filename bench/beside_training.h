@@ -14,10 +14,10 @@ namespace tandem::bench {
 // none) puts each server with its trainers into a control group of its own.
 //
 // The sides take turns of "windows" windows in as many laps as the pace has rounds, in an order that is drawn anew for
-// each lap; requests are a Poisson process, the same one for all sides of a lap. A machine that is slow for some seconds
-// so hits no side more often than the others. "pool" laps (1 if it is not said) together make one figure of each side:
-// the p99 of all their requests, steps by all their time. Steps are counted by operators, so that one that has begun
-// counts for what is done of it. Series:
+// each lap; requests are a Poisson process, the same one for all sides of a lap. A machine that is slow for some
+// seconds so hits no side more often than the others. "pool" laps (1 if it is not said) together make one figure of
+// each side: the p99 of all their requests, steps by all their time. Steps are counted by operators, so that one that
+// has begun counts for what is done of it. Series:
 //   alone.p50, alone.p99   seconds of an answer when nothing is trained
 //   alone.load             the share that requests took
 //   POLICY.p50, POLICY.p99, POLICY.rate                                            of both at once

@@ -28,7 +28,8 @@ struct Lap {
 // of periods), and acknowledged, that of the worst lap, where a trainer was told anything. Pure; of one lap at least.
 [[nodiscard]] Figures Pool(std::span<const Lap> laps);
 
-// Laps in heaps of `size`, one after the other; those that are left over go to the last heap. Pure; `size` is at least 1.
+// Laps in heaps of `size`, one after the other; those that are left over go to the last heap. Pure; `size` is at
+// least 1.
 [[nodiscard]] std::vector<std::span<const Lap>> Heaps(std::span<const Lap> laps, std::size_t size);
 
 // One policy lap by lap: its p99, and its rate of training by `whole`, which is all that it could be in that lap.

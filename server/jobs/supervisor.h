@@ -81,7 +81,7 @@ class Supervisor {
     std::vector<SeriesPoint> rates;
     MonotonicTime saved_at;
     std::optional<EndEvent> end;
-    std::optional<std::int64_t> first_step;                        // That this trainer began with.
+    std::optional<std::int64_t> first_step;  // That this trainer began with.
     std::optional<MemoryEstimate> estimate;
     std::int64_t counted_step = 0;                                 // Up to here its steps are in the metrics.
     std::optional<HoldReason> hold;                                // Why it is told to wait.

@@ -76,7 +76,8 @@ TEST(Kinds, TakeWhatTheirFieldsMayBe) {
       {"name": "s", "from": "tandem", "protocol": "grpc", "workers": 65}])",
                     "s.p99"),
             "/measurements/0/sides/0/workers: must be from 0 to 64, not 65");
-  EXPECT_EQ(ErrorOf(R"("kind": "overload", "model": "tiny", "slo_runs": 5, "times": 3)", "queue.recovery_usual"), "no error");
+  EXPECT_EQ(ErrorOf(R"("kind": "overload", "model": "tiny", "slo_runs": 5, "times": 3)", "queue.recovery_usual"),
+            "no error");
   const std::string beside =
       R"("kind": "beside_training", "model": "tiny", "network": "squeezenet", "batch": 4, "load": 0.3, "windows": 5)";
   EXPECT_EQ(ErrorOf(beside + R"(, "quota": 1, "policies": ["tandem", "idle"])", "idle.throttled"), "no error");

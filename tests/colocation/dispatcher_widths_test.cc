@@ -218,7 +218,8 @@ TEST_F(DispatcherWidthsTest, WhatWaitedBehindOneThatNeedsAllThreadsGoesOnWhenTha
   for (auto& answer : answers) EXPECT_TRUE(answer.get());
 }
 
-// Beside a run that goes on for long there is one thread, on which it takes too long; and all of them are free too late.
+// Beside a run that goes on for long there is one thread, on which it takes too long; and all of them are free too
+// late.
 TEST_F(DispatcherWidthsTest, WhatIsLateOnOneThreadAndOnAllIsNotComputed) {
   const auto lengthy = stage_.Model("l", clock_, 40ms, 40ms);
   const auto urgent = stage_.Model("u", clock_, 4ms, 15ms);
