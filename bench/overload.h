@@ -20,7 +20,7 @@ namespace tandem::bench {
 //               half of the capacity; 0 when none was
 //   recovery_99 the same until all but a hundredth of those that follow are answered in time
 //   undisturbed as recovery, of two such seconds with no overload before them: what chance alone comes to
-//   recovery_usual  seconds from the end of the overload until as large a share of those that follow is answered in time
+//   recovery_usual  seconds from the end of the overload until as large a share of what follows is in time
 //               as of two such seconds with no overload before
 //   refusal     seconds until a refused request hears so, the median at the overload; 0 when none was
 [[nodiscard]] Result<std::unique_ptr<Measurement>> ParseOverload(JsonFields& fields,
