@@ -41,14 +41,9 @@ Error InWords(const Error& error, std::uint64_t bound) {
 
 Result<MemoryEstimate> EstimateJob(const TrainingJob& job, const fs::path& model, const JobOptions& options,
                                    const Clock& clock, const std::atomic<bool>& stop) {
-  const fs::path place = options.state / "estimating";
-  std::error_code ec;
-  fs::remove_all(place, ec);
-  fs::create_directories(place, ec);
-  if (ec) return Fail(ErrorCode::kInternal, "'{}' cannot be made: {}", place.string(), ec.message());
   TrainerRun run{.job = job,
                  .model = model,
-                 .folder = place,
+                 .folder = options.state / "estimating",
                  .data_root = {},
                  .threads = ThreadsOf(job, options, options.fixed_threads),
                  .estimate_only = true};
@@ -59,14 +54,11 @@ Result<MemoryEstimate> EstimateJob(const TrainingJob& job, const fs::path& model
     if (const auto* const told = std::get_if<EstimateEvent>(&event)) estimate = told->estimate;
   };
   const MonotonicTime until = clock.Now() + kEstimatePatience;
-  TANDEM_ASSIGN(auto trainer, ContainedTrainer::Start(std::move(run), "estimating", options, clock));
-  const Result<EndEvent> end = WaitForLastWords(*trainer, note, [&]() -> Status {
+  const Result<EndEvent> end = RunForLastWords(std::move(run), "estimating", options, clock, note, [&]() -> Status {
     if (stop.load()) return Fail(ErrorCode::kUnavailable, "the server is stopping");
     if (clock.Now() < until) return {};
     return Fail(ErrorCode::kDeadlineExceeded, "the estimate took longer than {} s", kEstimatePatience.count());
   });
-  trainer.reset();  // One that was given up still writes there.
-  fs::remove_all(place, ec);
   if (!end) return std::unexpected(InWords(end.error(), bound));
   if (end->outcome == TrainerOutcome::kFailed) return std::unexpected(InWords(end->error, bound));
   if (!estimate) return Fail(ErrorCode::kInternal, "its trainer estimated nothing");

@@ -1,7 +1,6 @@
 #include "server/jobs/measure_model.h"
 
 #include <string>
-#include <system_error>
 #include <utility>
 
 #include "api/base/format.h"
@@ -16,14 +15,9 @@ namespace fs = std::filesystem;
 
 Result<double> MeasureModel(const TrainingJob& job, const fs::path& model, const JobFolder& folder,
                             const JobOptions& options, const Clock& clock, const std::atomic<bool>& stop) {
-  const fs::path place = folder.measuring();
-  std::error_code ec;
-  fs::remove_all(place, ec);
-  fs::create_directories(place, ec);
-  if (ec) return Fail(ErrorCode::kInternal, "'{}' cannot be made: {}", place.string(), ec.message());
   TrainerRun run{.job = job,
                  .model = model,
-                 .folder = place,
+                 .folder = folder.measuring(),
                  .data_root = {},
                  .threads = ThreadsOf(job, options, options.fixed_threads),
                  .measure_only = true};
@@ -31,15 +25,12 @@ Result<double> MeasureModel(const TrainingJob& job, const fs::path& model, const
   run.job.replace_head.reset();
   run.job.trainable.clear();
   const std::string name = Format("measuring-{}", folder.path.filename().string());
-  TANDEM_ASSIGN(auto trainer, ContainedTrainer::Start(std::move(run), name, options, clock));
-  const Result<EndEvent> end = WaitForLastWords(
-      *trainer, [](const TrainerEvent&) {},
+  const Result<EndEvent> end = RunForLastWords(
+      std::move(run), name, options, clock, [](const TrainerEvent&) {},
       [&]() -> Status {
         if (!stop.load()) return {};
         return Fail(ErrorCode::kUnavailable, "the server is stopping");
       });
-  trainer.reset();  // One that was given up still writes there.
-  fs::remove_all(place, ec);
   if (!end) return std::unexpected(end.error());
   if (end->outcome == TrainerOutcome::kFailed) return std::unexpected(end->error);
   if (!end->baseline) return Fail(ErrorCode::kInternal, "its trainer measured nothing");
