@@ -91,10 +91,10 @@ class Race {
   static std::string AloneName(const std::string& policy) { return policy + " alone"; }
 
   Status Serve(const PolicySide& side, const std::string& name, bool train, int lap);
-  // Whether waits are wanted of that side in that lap: once for each figure.
+  // How many requests that side is probed with in that lap: once for each figure, and none where nobody wants waits.
   [[nodiscard]] int Probes(const std::string& name, int lap) const;
   void TellPolicy(const std::string& policy, std::span<const double> loads, SeriesMap& series) const;
-  // All that each policy could have trained in each lap.
+  // What the policy came to in each lap; its training by all that it could have been.
   [[nodiscard]] PolicyRounds ByLapOf(const std::string& policy) const;
   [[nodiscard]] std::size_t PoolSize() const { return static_cast<std::size_t>(spec_.pool); }
   [[nodiscard]] double Cores() const { return spec_.quota > 0 ? spec_.quota : context_.threads; }

@@ -160,11 +160,12 @@ Dispatcher::Step Dispatcher::Choose(const Servable& servable, const Flow* flow, 
   RunGroups groups(servable.batching());
   std::vector<QueueKey> hopeless;
   std::int64_t size = 0;
-  RunWays ways{.all_free = AllFree(now), .wide = {}, .narrow_possible = false, .narrow = {}};  // Of that size.
+  RunWays ways;  // Of that size; where nobody has a deadline they are not asked for.
   const RequestQueue::ModelQueue& waiting = queue_.Waiting(servable);
   for (auto at = flow == nullptr ? waiting.begin() : waiting.find(flow->first); at != waiting.end(); ++at) {
     const auto& [key, entry] = *at;
     if (entry.item.deadline && entry.item.batch != size) {
+      if (size == 0) ways.all_free = AllFree(now);
       size = entry.item.batch;
       ways.wide = servable.Predict(size);
       ways.narrow_possible = slots_.widths() && servable.can_be_narrow();
