@@ -15,6 +15,7 @@
 #include "bench/child_process.h"
 #include "bench/context.h"
 #include "colocation/arbiter.h"
+#include "colocation/board_gate.h"
 
 namespace tandem::bench {
 namespace {

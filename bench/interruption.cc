@@ -20,6 +20,7 @@
 #include "api/base/format.h"
 #include "bench/context.h"
 #include "colocation/arbiter.h"
+#include "colocation/board_gate.h"
 #include "loadgen/latency_histogram.h"
 
 namespace tandem::bench {

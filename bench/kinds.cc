@@ -4,7 +4,9 @@
 #include "bench/decision_cost.h"
 #include "bench/generator_kinds.h"
 #include "bench/interruption.h"
+#include "bench/job_turns.h"
 #include "bench/overload.h"
+#include "bench/served_memory.h"
 #include "bench/server_kinds.h"
 #include "bench/several_models.h"
 #include "bench/side_by_side.h"
@@ -23,11 +25,15 @@ MeasurementKinds AllKinds() {
       {"generator_rate", ParseGeneratorRate},
       {"idle", ParseIdle},
       {"interruption", ParseInterruption},
+      {"job_turns", ParseJobTurns},
+      {"jobs_at_once", ParseJobsAtOnce},
       {"overload", ParseOverload},
+      {"served_memory", ParseServedMemory},
       {"several_models", ParseSeveralModels},
       {"side_by_side", ParseSideBySide},
       {"start", ParseStart},
       {"training_checkpoint", ParseTrainingCheckpoint},
+      {"training_depth", ParseTrainingDepth},
       {"training_estimate", ParseTrainingEstimate},
       {"training_gate", ParseTrainingGate},
       {"training_pause", ParseTrainingPause},

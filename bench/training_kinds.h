@@ -7,7 +7,8 @@
 
 namespace tandem::bench {
 
-// What training costs. All but "training_start" and "training_estimate" take the fields "network"
+// What training costs. All but "training_start", "training_estimate" and
+// "training_depth" take the fields "network"
 // (bench/training/networks.h) and "batch".
 
 // Kind "training_rate": tandem and a program of libtorch's own layers train the same network, in turn, with the same
@@ -36,6 +37,16 @@ namespace tandem::bench {
 // estimate is lowest, below 0 when too little was estimated); seconds (that an estimate took).
 [[nodiscard]] Result<std::unique_ptr<Measurement>> ParseTrainingEstimate(JsonFields& fields,
                                                                          const std::vector<PeerSpec>& peers);
+
+// Kind "training_depth": the deepest of residual networks that trains within "memory_mib", by a control group, when
+// everything is held that gradients need, and with `memory: fit`. From "first" to "last" layers, "apart" layers from
+// one to the next (He's for small pictures: six to a set of blocks and two more), "batch" examples, "steps" steps each, of
+// which the first two are not measured. Series: held, fitted, any (layers: of the deepest that trains; fitted within
+// 25 % of the time of a step that holds everything, without a bound; any at whatever time), deeper, deepest (fitted and
+// any, as shares of held), slowdown (of `fitted`), predicted (what was told of that before), plan (seconds that it took
+// to find the plan).
+[[nodiscard]] Result<std::unique_ptr<Measurement>> ParseTrainingDepth(JsonFields& fields,
+                                                                      const std::vector<PeerSpec>& peers);
 
 // Kind "training_pause": a real trainer is held and let on, "times" times a round, at random moments. Series: pause and
 // resume (the longest of the round: until it waits, until its next operator begins), longest_op.

@@ -83,13 +83,14 @@ ArbiterState Arbiter::State() const {
   ArbiterState state = state_;
   state.pending = pending_.load(std::memory_order_relaxed);
   for (const auto& [id, trainer] : trainers_) {
-    const bool paused = trainer.paused && !trainer.exempt;
+    std::optional<HoldReason> hold = trainer.held;
+    if (trainer.stands()) hold = trainer.paused ? HoldReason::kPaused : HoldReason::kTurn;
     state.trainers.push_back({.job = trainer.who.job,
                               .pid = trainer.who.pid,
                               .threads = trainer.who.threads,
                               .ordered = trainer.threads,
                               .permit = trainer.permit,
-                              .hold = paused ? HoldReason::kPaused : trainer.held});
+                              .hold = hold});
   }
   return state;
 }
@@ -120,11 +121,11 @@ std::optional<ColocationDecision> Arbiter::Decide(ColocationSnapshot seen) {
 
 bool Arbiter::NobodyToHold() const {
   return std::ranges::all_of(
-      trainers_, [](const auto& entry) { return entry.second.exempt || entry.second.paused || entry.second.lost; });
+      trainers_, [](const auto& entry) { return entry.second.exempt || entry.second.stands() || entry.second.lost; });
 }
 
 void Arbiter::ApplyTo(Trainer& trainer, std::optional<HoldReason> hold) {
-  if (trainer.exempt || trainer.paused) hold.reset();
+  if (trainer.exempt || trainer.stands()) hold.reset();
   if (trainer.lost || trainer.held == hold) return;
   if (trainer.held.has_value() != hold.has_value() && !Signal(trainer.who.pidfd, hold ? SIGSTOP : SIGCONT)) {
     trainer.lost = true;
@@ -148,7 +149,7 @@ void Arbiter::ReadLedgers() {
 }
 
 void Arbiter::TellToll(Trainer& trainer, bool there) {
-  const bool runs = there && !trainer.held && (!trainer.paused || trainer.exempt);
+  const bool runs = there && !trainer.held && !trainer.stands();
   if (trainer.runs == runs || toll_ == nullptr) return;
   trainer.runs = runs;
   if (runs) {
@@ -258,9 +259,8 @@ std::optional<ColocationSnapshot> Arbiter::Look() {
             {.requests = pending_.load(), .trainers = trainers_.size(), .quotas = {}, .learning = false}, clock_.Now());
     return std::nullopt;
   }
-  const auto trainers = static_cast<int>(std::ranges::count_if(trainers_, [](const auto& entry) {
-    return (!entry.second.paused || entry.second.exempt) && !entry.second.lost;
-  }));
+  const auto trainers = static_cast<int>(
+      std::ranges::count_if(trainers_, [](const auto& entry) { return !entry.second.stands() && !entry.second.lost; }));
   // More than one front end is seldom busy at once, and what else is used is seen at the next look.
   return ColocationSnapshot{.pending = pending_.load(),
                             .held = state_.hold.has_value(),
@@ -291,6 +291,19 @@ void TrainerLease::SetPaused(bool paused) {
     if (paused) arbiter_.ApplyTo(trainer, std::nullopt);
     arbiter_.TellToll(trainer);
     if (!trainer.exempt) arbiter_.SetPermit(trainer, paused ? Permit::kHold : Permit::kRun);
+  }
+  arbiter_.news_.Notify();
+}
+
+void TrainerLease::SetWaiting(bool waiting) {
+  {
+    const MutexLock lock(arbiter_.mu_);
+    Arbiter::Trainer& trainer = arbiter_.trainers_.at(id_);
+    if (trainer.waits == waiting) return;
+    trainer.waits = waiting;
+    // Before it goes on, if it is to wait all the same.
+    arbiter_.ApplyTo(trainer, waiting ? std::nullopt : arbiter_.state_.hold);
+    arbiter_.TellToll(trainer);
   }
   arbiter_.news_.Notify();
 }

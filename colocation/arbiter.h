@@ -81,8 +81,9 @@ class Arbiter {
     std::set<std::size_t> gated;  // Its operators that wait while heavy ones are held.
     bool exempt = false;
     bool paused = false;
-    bool lost = false;  // It cannot be signalled: its process has gone, or this is forbidden.
-    bool runs = false;  // As the toll was told.
+    bool waits = false;  // For its turn among jobs, at a boundary.
+    bool lost = false;   // It cannot be signalled: its process has gone, or this is forbidden.
+    bool runs = false;   // As the toll was told.
     Permit permit = Permit::kRun;
     int threads = 0;  // As ordered; 0: all that it has.
     // The operator that was stopped last after it had begun, by its number, and when it goes on whatever is decided.
@@ -92,6 +93,9 @@ class Arbiter {
     std::optional<HoldReason> held;
     MonotonicTime since;
     std::array<std::chrono::nanoseconds, kHoldReasons.size()> total{};  // By reason.
+
+    // It computes nothing whatever is decided, and goes on by itself when that ends.
+    [[nodiscard]] bool stands() const { return (paused || waits) && !exempt; }
   };
 
   void Run();
@@ -167,6 +171,8 @@ class TrainerLease {
 
   // Has it wait at its next operator, or go on. One that waits so is not stopped as well.
   void SetPaused(bool paused);
+  // It waits for its turn, and computes nothing until it has that; or goes on, held if others are.
+  void SetWaiting(bool waiting);
   // Lets it on for good: it is not held any more, for no reason.
   void SetExempt();
   // Which of its operators wait while heavy ones are held.

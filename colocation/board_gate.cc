@@ -1,4 +1,4 @@
-// The trainer's side of a board.
+#include "colocation/board_gate.h"
 
 #include <algorithm>
 #include <ctime>
@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "colocation/board_page.h"
-#include "colocation/trainer_board.h"
 
 namespace tandem {
 namespace {
@@ -30,6 +29,10 @@ void Add(std::atomic<std::uint64_t>& word, std::uint64_t more) {
   word.store(word.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
 }
 
+std::uint64_t NanosecondsOf(MonotonicTime time) {
+  return static_cast<std::uint64_t>(std::max<nanoseconds>(time.time_since_epoch(), nanoseconds(0)).count());
+}
+
 template <std::size_t Size>
 void Put(std::string_view text, std::array<std::atomic<char>, Size>& bytes) {
   for (std::size_t i = 0; i < Size; ++i) bytes[i].store(i < text.size() ? text[i] : '\0', std::memory_order_relaxed);
@@ -45,8 +48,8 @@ std::uint64_t Nearer(std::uint64_t median, std::uint64_t value, std::uint64_t co
 
 }  // namespace
 
-BoardGate::BoardGate(TrainerBoard& board, const Clock& clock, UseThreads use_threads, const ServingSign* sign)
-    : page_(*board.page_), clock_(clock), use_threads_(std::move(use_threads)), sign_(sign) {}
+BoardGate::BoardGate(TrainerBoard& board, const Clock& clock, UseThreads use_threads, const ServingSign* sign, int bell)
+    : page_(*board.page_), clock_(clock), use_threads_(std::move(use_threads)), sign_(sign), bell_(bell) {}
 
 void BoardGate::Announce(std::span<const OpInfo> ops) {
   const std::size_t count = std::min(ops.size(), TrainerBoard::kOps);
@@ -85,6 +88,79 @@ void BoardGate::Begin(std::size_t op) {
 void BoardGate::End() {
   Note(clock_.Now());
   page_.current.store(board::Current{.begun = begun_, .place = {}}.word(), std::memory_order_relaxed);
+}
+
+void BoardGate::Ring() const {
+  const std::uint64_t one = 1;
+  // A bell that cannot be rung any more is one that has not been answered yet.
+  if (bell_ >= 0) [[maybe_unused]]
+    const ssize_t rung = ::write(bell_, &one, sizeof one);
+}
+
+bool BoardGate::BeginIteration() {
+  if (running_) End();
+  std::uint32_t order = page_.turn.load(std::memory_order_acquire);
+  if (board::TurnOf(order) == Turn::kGo) {
+    // Whoever reads that the order was seen may take the time that it was seen at from there, too.
+    if (page_.runs_by.load(std::memory_order_relaxed) == order) return true;
+    page_.began_at.store(NanosecondsOf(clock_.Now()), std::memory_order_relaxed);
+    page_.runs_by.store(order, std::memory_order_release);
+    return true;
+  }
+  std::uint32_t told = 0;
+  const MonotonicTime came = clock_.Now();
+  while (board::TurnOf(order) == Turn::kWait) {
+    // Who stands here when it is told to wait has obeyed at once.
+    ObeyAtBoundary(Permit::kHold, came);
+    if (told != order) {
+      if (told == 0) page_.left_at.store(NanosecondsOf(clock_.Now()), std::memory_order_relaxed);
+      page_.held.store(1, std::memory_order_relaxed);
+      page_.waits_by.store(order, std::memory_order_release);
+      told = order;
+      Ring();
+    }
+    const timespec patience{.tv_sec = kBetweenLooks.count(), .tv_nsec = 0};
+    ::syscall(SYS_futex, &page_.turn, FUTEX_WAIT, order, &patience, nullptr, 0);
+    order = page_.turn.load(std::memory_order_acquire);
+  }
+  if (told != 0) page_.held.store(0, std::memory_order_relaxed);
+  ObeyAtBoundary(Permit::kRun, clock_.Now());
+  page_.began_at.store(NanosecondsOf(clock_.Now()), std::memory_order_relaxed);
+  page_.waits_by.store(0, std::memory_order_relaxed);
+  page_.runs_by.store(order, std::memory_order_release);
+  return board::TurnOf(order) == Turn::kGo;
+}
+
+void BoardGate::ObeyAtBoundary(Permit permit, MonotonicTime now) {
+  const std::uint32_t orders = page_.orders.load(std::memory_order_acquire);
+  const Permit before = board::PermitOf(seen_);
+  const bool concerned = permit == Permit::kHold || before == Permit::kHold;
+  if (board::PermitOf(orders) != permit || before == permit || !concerned) return;
+  Acknowledge(now);
+  seen_ = orders;
+}
+
+void BoardGate::EndIterations() {
+  if (running_) End();
+  page_.done.store(board::kDone, std::memory_order_release);
+  Ring();
+}
+
+std::uint64_t BoardGate::length() const {
+  return page_.lane.load(std::memory_order_acquire);
+}
+
+std::uint64_t BoardGate::Grow(std::uint64_t needed) {
+  const std::uint32_t question = page_.lane_answers.load(std::memory_order_relaxed) + 1;
+  page_.lane_needed.store(needed, std::memory_order_relaxed);
+  page_.lane_asks.store(question, std::memory_order_release);
+  Ring();
+  for (;;) {
+    const std::uint32_t answered = page_.lane_answers.load(std::memory_order_acquire);
+    if (answered == question) return length();
+    const timespec patience{.tv_sec = kBetweenLooks.count(), .tv_nsec = 0};
+    ::syscall(SYS_futex, &page_.lane_answers, FUTEX_WAIT, answered, &patience, nullptr, 0);
+  }
 }
 
 void BoardGate::Acknowledge(MonotonicTime now) {
@@ -148,8 +224,7 @@ void BoardGate::Note(MonotonicTime ended) {
   const std::uint64_t number = page_.records_written.load(std::memory_order_relaxed);
   board::Record& record = page_.records[number % TrainerBoard::kRecords];
   record.sequence.store(2 * number + 1, std::memory_order_relaxed);
-  record.began.store(static_cast<std::uint64_t>(nanoseconds(began_.time_since_epoch()).count()),
-                     std::memory_order_release);
+  record.began.store(NanosecondsOf(began_), std::memory_order_release);
   record.took.store(took, std::memory_order_release);
   record.op.store(place, std::memory_order_release);
   record.sequence.store(2 * (number + 1), std::memory_order_release);

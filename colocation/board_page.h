@@ -12,7 +12,7 @@
 
 namespace tandem::board {
 
-inline constexpr std::uint32_t kVersion = 3;
+inline constexpr std::uint32_t kVersion = 5;
 
 // Orders are one word, so that one load tells all: the permit in 2 bits, the threads in 8, and the rest counts orders,
 // so that no two that follow one another are alike.
@@ -26,6 +26,19 @@ inline constexpr std::uint32_t kVersion = 3;
 [[nodiscard]] constexpr std::uint32_t NextOrders(std::uint32_t before, Permit permit, int threads) {
   const std::uint32_t count = (before >> 10U) + 1;
   return (count << 10U) | (static_cast<std::uint32_t>(threads) << 2U) | static_cast<std::uint32_t>(permit);
+}
+
+// What a trainer writes when no iteration of it follows; nothing else is believed.
+inline constexpr std::uint32_t kDone = 0x444f4e45;
+
+// Turns are a word of their own: what is ordered in 2 bits, and the rest counts. It is never 0.
+[[nodiscard]] constexpr Turn TurnOf(std::uint32_t word) {
+  const std::uint32_t turn = word & 3U;
+  return turn > 2 ? Turn::kWait : static_cast<Turn>(turn);
+}
+[[nodiscard]] constexpr std::uint32_t NextTurn(std::uint32_t before, Turn turn) {
+  const std::uint32_t count = ((before >> 2U) + 1) & 0x3fff'ffffU;
+  return ((count == 0 ? 1 : count) << 2U) | static_cast<std::uint32_t>(turn);
 }
 
 // The operator that runs is one word, too: its place and one in 16 bits, 0 when none does, and how many have begun.
@@ -72,11 +85,21 @@ struct TrainerBoard::Page {
   alignas(64) std::atomic<std::uint32_t> version;
   std::atomic<std::uint32_t> orders;
   std::atomic<std::int64_t> ordered_at;
+  std::atomic<std::uint32_t> turn;
+  std::atomic<std::uint32_t> lane_answers;  // The last question about the lane that was answered.
+  std::atomic<std::uint64_t> lane;          // Its bytes; 0: none.
   std::array<std::atomic<std::uint8_t>, kOps> gated;
 
   // Trainer.
   alignas(64) std::atomic<std::uint64_t> current;  // The operator that runs: board::Current.
   std::atomic<std::uint32_t> held;
+  std::atomic<std::uint32_t> waits_by;   // The order of its turn by which it waits; 0: it does not.
+  std::atomic<std::uint32_t> runs_by;    // That by which it began to run last.
+  std::atomic<std::uint32_t> done;       // No iteration follows.
+  std::atomic<std::uint32_t> lane_asks;  // Questions about the lane, counted.
+  std::atomic<std::uint64_t> lane_needed;
+  std::atomic<std::uint64_t> left_at;  // When it came to wait, in nanoseconds of the monotonic clock.
+  std::atomic<std::uint64_t> began_at;
   std::atomic<std::uint64_t> waited;  // Under kLightOnly.
   std::atomic<std::uint32_t> op_count;
   std::atomic<std::uint64_t> records_written;

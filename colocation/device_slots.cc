@@ -10,14 +10,24 @@ constexpr std::chrono::milliseconds kLeastDelay{1};
 
 }  // namespace
 
-void DeviceSlots::Begin(std::size_t worker, RunWidth width, MonotonicTime begins, MonotonicTime ends) {
-  spans_[worker] = {.begins = begins, .ends = ends};
+bool DeviceSlots::Sits(std::size_t seat) const {
+  return std::ranges::any_of(
+      spans_, [seat](const Span& span) { return span.begins != MonotonicTime::min() && span.seat == seat; });
+}
+
+std::size_t DeviceSlots::Begin(std::size_t worker, RunWidth width, MonotonicTime begins, MonotonicTime ends) {
+  std::size_t seat = width == RunWidth::kAll ? 0 : spans_[worker].seat;
+  if (width == RunWidth::kOne && Sits(seat)) {
+    for (seat = 0; Sits(seat);) ++seat;
+  }
+  spans_[worker] = {.begins = begins, .ends = ends, .seat = seat};
   ++running_;
   exclusive_ = widths_ && width == RunWidth::kAll;
+  return seat;
 }
 
 void DeviceSlots::End(std::size_t worker, MonotonicTime now) {
-  spans_[worker] = {};
+  spans_[worker] = {.seat = spans_[worker].seat};
   --running_;
   exclusive_ = false;
   if (widths_) free_since_ = now;

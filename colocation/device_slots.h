@@ -26,7 +26,10 @@ class DeviceSlots {
   // No run may begin.
   [[nodiscard]] bool full() const { return running_ == workers() || exclusive_; }
 
-  void Begin(std::size_t worker, RunWidth width, MonotonicTime begins, MonotonicTime ends);
+  // Returns the seat of the run's first thread (colocation/core_seats.h). The others of a run on all threads have those
+  // after the first one, which is therefore its own. A run on one thread has the one that its worker had last, if that
+  // is free: to move costs more than to stay.
+  std::size_t Begin(std::size_t worker, RunWidth width, MonotonicTime begins, MonotonicTime ends);
   void End(std::size_t worker, MonotonicTime now);
 
   // What each still has to do, in place of what `rests` held: 0 of those that are free; all the same when one run has
@@ -42,7 +45,10 @@ class DeviceSlots {
   struct Span {
     MonotonicTime begins = MonotonicTime::min();  // Min: it runs nothing.
     MonotonicTime ends = MonotonicTime::min();
+    std::size_t seat = 0;  // Of the last run, when it runs nothing.
   };
+
+  [[nodiscard]] bool Sits(std::size_t seat) const;
 
   const bool widths_;
   std::vector<Span> spans_;

@@ -5,6 +5,7 @@
 #include <limits>
 #include <new>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -313,7 +314,7 @@ bool Dispatcher::TakeStep(std::size_t worker, Step& step) {
     }
   }
   step.free_since = slots_.free_since();
-  slots_.Begin(worker, step.width, step.begins, step.ends);
+  step.seat = slots_.Begin(worker, step.width, step.begins, step.ends);
   ShowRuns();
   WakeWorker();
   WatchWhileRunning(queue_.EarliestDeadline());
@@ -322,7 +323,9 @@ bool Dispatcher::TakeStep(std::size_t worker, Step& step) {
 
 void Dispatcher::Work(std::size_t worker) {
   PollBudget budget(options_.poll_window);
+  std::optional<std::size_t> seat;
   for (Step step; TakeStep(worker, step);) {
+    if (seat != step.seat) seat = options_.seats.Take(step.seat) ? std::optional(step.seat) : std::nullopt;
     RunBatch(std::move(step.batch), {.worker = static_cast<std::uint16_t>(worker),
                                      .width = step.width,
                                      .exclusive = options_.widths && step.width == RunWidth::kAll,

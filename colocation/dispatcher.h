@@ -11,6 +11,7 @@
 #include "colocation/admission.h"
 #include "colocation/batch_policy.h"
 #include "colocation/batch_runner.h"
+#include "colocation/core_seats.h"
 #include "colocation/device_slots.h"
 #include "colocation/fair_share.h"
 #include "colocation/queue_forecast.h"
@@ -34,6 +35,7 @@ struct DispatcherOptions {
   FlightRecorder* recorder = nullptr;       // Borrowed, as the next; both may be null.
   TrainingToll* toll = nullptr;
   ServingSign* sign = nullptr;  // For trainers; borrowed, may be null.
+  CoreSeats seats;              // Of runs. The threads that a run on all of them shares keep to those after the first.
 };
 
 // The queue of one device and the threads that empty it: orders, batches, runs, answers. Thread-safe. Every submitted
@@ -75,6 +77,7 @@ class Dispatcher {
     MonotonicTime ends;  // When the run is expected to.
     FlowRun flow;        // What it counts for.
     MonotonicTime free_since;
+    std::size_t seat = 0;
   };
 
   void Work(std::size_t worker);

@@ -62,7 +62,8 @@ WidthChoice ChooseWidth(const WidthSnapshot& s) {
   const bool narrow_in_time = s.narrow->high <= s.left;
   if (wide_in_time != narrow_in_time) return narrow_in_time ? WidthChoice::kOne : all;
   const bool untried = s.narrow->learnt < s.now - kTryNarrowAfter;
-  if (untried || NarrowEnd(s) < rest + s.all_wide) return WidthChoice::kOne;
+  const nanoseconds wide_end = rest + s.all_wide;
+  if (untried || NarrowEnd(s) < wide_end - wide_end / kSoonerBy) return WidthChoice::kOne;
   return all;
 }
 

@@ -51,6 +51,10 @@ enum class WidthChoice : std::uint8_t {
 // What nobody has tried on one thread for so long is tried when several wait: else one slow run would decide for ever.
 inline constexpr std::chrono::seconds kTryNarrowAfter{1};
 
+// One after the other on all threads, the first of those that wait is answered long before the last; on a thread each
+// they end together. So that is worth it only if all are done sooner by this part of the time.
+inline constexpr int kSoonerBy = 10;
+
 // Whether all threads compute one run after the other, or each thread one of its own: by what is done sooner with all
 // that waits. A run that is only in time on all threads gets them. Pure: same snapshot, same choice.
 [[nodiscard]] WidthChoice ChooseWidth(const WidthSnapshot& snapshot);

@@ -48,7 +48,9 @@ Result<std::unique_ptr<TrainerBoard>> TrainerBoard::Create() {
   TANDEM_ASSIGN(auto pages, SharedPages::Create("tandem-board", sizeof(Page), SharedPages::Others::kWrite));
   Page* const page = new (pages->data()) Page{};
   page->version.store(board::kVersion, std::memory_order_release);
-  return std::unique_ptr<TrainerBoard>(new TrainerBoard(std::move(pages), page));
+  std::unique_ptr<TrainerBoard> board(new TrainerBoard(std::move(pages), page));
+  board->SetTurn(Turn::kGo);
+  return board;
 }
 
 Result<std::unique_ptr<TrainerBoard>> TrainerBoard::Attach(int fd) {
@@ -64,12 +66,38 @@ Result<std::unique_ptr<TrainerBoard>> TrainerBoard::Attach(int fd) {
 void TrainerBoard::Order(Permit permit, int threads) {
   given_ = board::NextOrders(given_, permit, threads);
   page_->orders.store(given_);  // In one order with what RunningGated() reads.
-  Wake();
+  Wake(page_->orders);
 }
 
-void TrainerBoard::Wake() {
+void TrainerBoard::Wake(std::atomic<std::uint32_t>& word) {
   // The word is shared between processes, so the private form of the call does not do.
-  ::syscall(SYS_futex, &page_->orders, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  ::syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+void TrainerBoard::SetTurn(Turn turn) {
+  turn_ = board::NextTurn(turn_, turn);
+  page_->turn.store(turn_, std::memory_order_release);
+  Wake(page_->turn);
+}
+
+bool TrainerBoard::RestoreTurn() {
+  if (page_->turn.load(std::memory_order_relaxed) == turn_) return false;
+  page_->turn.store(turn_, std::memory_order_release);
+  Wake(page_->turn);
+  return true;
+}
+
+TurnSigns TrainerBoard::TurnTold() const {
+  const auto at = [](const std::atomic<std::uint64_t>& word) {
+    return MonotonicTime(Bounded(word.load(std::memory_order_relaxed)));
+  };
+  const std::uint32_t waits_by = page_->waits_by.load(std::memory_order_acquire);
+  const std::uint32_t runs_by = page_->runs_by.load(std::memory_order_acquire);
+  return {.waits = waits_by == turn_ && board::TurnOf(turn_) == Turn::kWait,
+          .began = runs_by == turn_ && board::TurnOf(turn_) == Turn::kGo,
+          .done = page_->done.load(std::memory_order_acquire) == board::kDone,
+          .left_at = at(page_->left_at),
+          .began_at = at(page_->began_at)};
 }
 
 void TrainerBoard::Set(Permit permit, MonotonicTime now) {
@@ -103,7 +131,7 @@ std::optional<OverwrittenBoard> TrainerBoard::Restore() {
   if (found == given) return std::nullopt;
   page_->version.store(given.version, std::memory_order_relaxed);
   page_->orders.store(given.orders);
-  Wake();
+  Wake(page_->orders);
   return OverwrittenBoard{.found = found, .given = given};
 }
 
@@ -118,6 +146,22 @@ std::optional<RunningOp> TrainerBoard::RunningGated() const {
   // One that waits has not begun.
   if (!current.place || !gated_.contains(*current.place) || page_->held.load(std::memory_order_relaxed) != 0) return {};
   return RunningOp{.place = *current.place, .number = current.begun};
+}
+
+void TrainerBoard::SetLane(std::uint64_t bytes) {
+  page_->lane.store(bytes, std::memory_order_release);
+}
+
+std::optional<std::uint64_t> TrainerBoard::LaneNeeded() const {
+  const std::uint32_t asks = page_->lane_asks.load(std::memory_order_acquire);
+  if (asks == page_->lane_answers.load(std::memory_order_relaxed)) return std::nullopt;
+  return page_->lane_needed.load(std::memory_order_relaxed);
+}
+
+void TrainerBoard::AnswerLane(std::uint64_t bytes) {
+  page_->lane.store(bytes, std::memory_order_relaxed);
+  page_->lane_answers.store(page_->lane_asks.load(std::memory_order_relaxed), std::memory_order_release);
+  Wake(page_->lane_answers);
 }
 
 std::vector<OpTotals> TrainerBoard::Totals() const {

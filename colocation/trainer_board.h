@@ -5,19 +5,15 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
-#include <span>
 #include <string_view>
 #include <vector>
 
 #include "api/base/clock.h"
-#include "api/base/op_gate.h"
 #include "api/base/result.h"
 #include "colocation/acknowledgement_times.h"
-#include "colocation/serving_sign.h"
 #include "colocation/shared_pages.h"
 #include "profiler/op_profile.h"
 
@@ -39,6 +35,23 @@ enum class Permit : std::uint32_t {
   }
   return "";
 }
+
+// Whether a trainer may begin iterations.
+enum class Turn : std::uint32_t {
+  kWait = 0,  // At the boundary that it comes to next.
+  kGo = 1,    // One after the other.
+  kEnd = 2,   // None any more; what it has is to be saved.
+};
+
+// What a trainer tells of its turns. A hint, as all that it tells; but only who has read the last order can know its
+// number, so that it takes more than a stray write to seem to wait.
+struct TurnSigns {
+  bool waits = false;      // It has read the last order, and waits by it.
+  bool began = false;      // It has read the last order, and goes on by it.
+  bool done = false;       // It needs no turn any more.
+  MonotonicTime left_at;   // When it came to wait last.
+  MonotonicTime began_at;  // When it went on last.
+};
 
 // What a trainer tells of itself. A hint: it may be anything, and nothing that must be safe may depend on it.
 struct TrainerSigns {
@@ -101,6 +114,17 @@ class TrainerBoard {
   void SetThreads(int threads);
   // The operators that wait under kLightOnly; none at first. One that waits and is not among them any more goes on.
   void SetGated(const std::set<std::size_t>& ops);
+  // Whether it may begin iterations; at first it may. These two by one thread at a time, which may be another than that
+  // of the orders.
+  void SetTurn(Turn turn);
+  // Gives the last turn anew if another lies there, and says so.
+  bool RestoreTurn();
+  [[nodiscard]] TurnSigns TurnTold() const;
+  // So many bytes of its lane are its own in its turns; 0, as at first: it has no lane. By whoever orders turns.
+  void SetLane(std::uint64_t bytes);
+  // Whether it asks for a longer lane, in the middle of an iteration that needs so much; it waits for the answer.
+  [[nodiscard]] std::optional<std::uint64_t> LaneNeeded() const;
+  void AnswerLane(std::uint64_t bytes);
   // Gives the last orders anew if others lie there: who obeys those would never hear of ours.
   std::optional<OverwrittenBoard> Restore();
   [[nodiscard]] TrainerSigns Signs() const;
@@ -119,52 +143,16 @@ class TrainerBoard {
   friend class BoardGate;
   TrainerBoard(std::unique_ptr<SharedPages> pages, Page* page) : pages_(std::move(pages)), page_(page) {}
   void Order(Permit permit, int threads);
-  // Has whoever waits for orders look again.
-  void Wake();
+  // Has whoever waits for a word look again.
+  static void Wake(std::atomic<std::uint32_t>& word);
 
   const std::unique_ptr<SharedPages> pages_;
   Page* const page_;  // There.
   // Orders, where no trainer can change them.
   std::uint32_t given_ = 0;
+  std::uint32_t turn_ = 0;
   std::set<std::size_t> gated_;
   std::atomic<std::uint64_t> permits_given_{0};
-};
-
-// The trainer's side of a board, as the training runtime asks it. Training thread only.
-class BoardGate final : public OpGate {
- public:
-  // Told of every change in how many threads operators are to use, by order (0: as many as at first) and as the sign
-  // shows what runs of the server have taken.
-  using UseThreads = std::function<void(int ordered, int taken)>;
-
-  // Borrows the board, the clock and the sign; null: there is none to see.
-  BoardGate(TrainerBoard& board, const Clock& clock, UseThreads use_threads, const ServingSign* sign = nullptr);
-
-  void Announce(std::span<const OpInfo> ops) override;
-  void Begin(std::size_t op) override;
-  void End() override;
-  void Describe(std::size_t op, const OpWork& work) override;
-
- private:
-  // Obeys orders that are not simply to go on; returns when the operator may begin.
-  // `before` is the operator that ran until now, if one did.
-  void Heed(std::uint32_t orders, std::optional<std::size_t> before, MonotonicTime now);
-  // Notes how long the last order took to be obeyed.
-  void Acknowledge(MonotonicTime now);
-  [[nodiscard]] bool Gated(std::size_t place) const;
-  void Note(MonotonicTime ended);
-
-  TrainerBoard::Page& page_;
-  const Clock& clock_;
-  const UseThreads use_threads_;
-  const ServingSign* const sign_;
-  std::uint32_t open_ = 0;              // Orders that are to go on, and have been obeyed.
-  std::uint32_t seen_ = 0;              // The last that were looked at.
-  int threads_ = 0;                     // That were ordered.
-  int taken_ = 0;                       // By runs of the server, as the sign showed it last.
-  std::uint64_t begun_ = 0;             // Operators, so far.
-  std::optional<std::size_t> running_;  // The place of the operator that runs.
-  MonotonicTime began_;
 };
 
 }  // namespace tandem

@@ -10,12 +10,16 @@ namespace tandem {
 enum class SessionId : std::uint64_t {};
 enum class LaneId : std::uint64_t {};
 
+// Whose turns a session can take: those of its own kind, which end where nothing of an iteration, or a run, is left.
+enum class LaneCompany : std::uint8_t { kTraining, kServing };
+
 // What a session, that is a model that is served or a training job, takes of a device's memory, in bytes.
 struct SessionNeed {
   std::uint64_t persistent = 0;  // P: weights, optimizer state, what the framework keeps. As long as it is there.
   std::uint64_t ephemeral = 0;   // E: activations and workspaces. Within an iteration, or a run; empty between two.
   bool stays = false;            // Does not end by itself: a model that is served, a job that is paused.
   bool alone = false;            // Takes no turns with others: its lane is its own.
+  LaneCompany company = LaneCompany::kTraining;
 
   friend bool operator==(const SessionNeed&, const SessionNeed&) = default;
 };

@@ -27,9 +27,10 @@ std::uint64_t LargestWith(const Lane& lane, const LaneSession* changed, std::uin
   return largest;
 }
 
-// Whether its sessions take turns. Of an empty lane there is none.
-bool IsShared(const Lane& lane) {
-  return !lane.sessions.front().need.alone;
+// Whether its sessions take turns with those of that kind. Of an empty lane there is none.
+bool IsShared(const Lane& lane, LaneCompany company) {
+  const SessionNeed& first = lane.sessions.front().need;
+  return !first.alone && first.company == company;
 }
 
 }  // namespace
@@ -38,14 +39,14 @@ LaneTable::LaneTable(std::uint64_t budget, std::size_t max_lanes)
     : max_lanes_(std::max<std::size_t>(max_lanes, 1)), budget_(budget), allowed_(budget) {}
 
 LaneAnswer LaneTable::FindLane(const SessionNeed& need) const {
-  const Lane* longest = need.alone ? nullptr : Longest();
+  const Lane* longest = need.alone ? nullptr : Longest(need.company);
   const std::uint64_t lacking = Beyond(need.ephemeral, longest != nullptr ? longest->counted() : 0);
   if (overhang() == 0 && need.persistent <= free()) {
     const std::uint64_t left = free() - need.persistent;
     if (lanes_.size() < max_lanes_ && need.ephemeral <= left) {
       return {.fit = LaneFit::kNew, .length = need.ephemeral};
     }
-    if (const Lane* tightest = need.alone ? nullptr : Tightest(need.ephemeral)) {
+    if (const Lane* tightest = need.alone ? nullptr : Tightest(need)) {
       return {.fit = LaneFit::kReuse, .lane = tightest->id, .length = std::max(tightest->next, need.ephemeral)};
     }
     if (longest != nullptr && lacking <= left) {
@@ -144,7 +145,7 @@ Status LaneTable::Put(SessionId session, const SessionNeed& need, std::optional<
   if (!beside && !in_another) lanes_.push_back({.id = id, .length = need.ephemeral, .next = need.ephemeral});
   const auto lane = std::ranges::find(lanes_, id, &Lane::id);
   if (lane == lanes_.end()) return Fail(ErrorCode::kNotFound, "there is no lane {}", std::to_underlying(id));
-  if (!lane->sessions.empty() && (need.alone || !IsShared(*lane))) {
+  if (!lane->sessions.empty() && (need.alone || !IsShared(*lane, need.company))) {
     return Fail(ErrorCode::kConflict, "in lane {} no turns are taken", std::to_underlying(id));
   }
   lane->sessions.push_back({.id = session, .need = need});
@@ -188,20 +189,20 @@ std::optional<LaneTable::Slot> LaneTable::SlotOf(SessionId session) {
   return std::nullopt;
 }
 
-const Lane* LaneTable::Tightest(std::uint64_t ephemeral) const {
+const Lane* LaneTable::Tightest(const SessionNeed& need) const {
   const Lane* tightest = nullptr;
   for (const Lane& lane : lanes_) {
-    if (!IsShared(lane) || lane.counted() < ephemeral) continue;
+    if (!IsShared(lane, need.company) || lane.counted() < need.ephemeral) continue;
     const auto rank = [](const Lane& one) { return std::pair(one.counted(), one.sessions.size()); };
     if (tightest == nullptr || rank(lane) < rank(*tightest)) tightest = &lane;
   }
   return tightest;
 }
 
-const Lane* LaneTable::Longest() const {
+const Lane* LaneTable::Longest(LaneCompany company) const {
   const Lane* longest = nullptr;
   for (const Lane& lane : lanes_) {
-    if (IsShared(lane) && (longest == nullptr || lane.counted() > longest->counted())) longest = &lane;
+    if (IsShared(lane, company) && (longest == nullptr || lane.counted() > longest->counted())) longest = &lane;
   }
   return longest;
 }

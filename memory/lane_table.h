@@ -62,7 +62,8 @@ class LaneTable {
   //    oldest;
   // 3. the lane that has to grow least to have E bytes at its next boundary, if the sum holds with that;
   // 4. none.
-  // A session that takes no turns has rules 1 and 4 only, and its lane is none for others.
+  // A session that takes no turns has rules 1 and 4 only, and its lane is none for others; nor is that of another
+  // company.
   // Pure: same table, same answer.
   [[nodiscard]] LaneAnswer FindLane(const SessionNeed& need) const;
 
@@ -112,8 +113,8 @@ class LaneTable {
     LaneSession* session;
   };
   [[nodiscard]] std::optional<Slot> SlotOf(SessionId session);
-  [[nodiscard]] const Lane* Tightest(std::uint64_t ephemeral) const;
-  [[nodiscard]] const Lane* Longest() const;
+  [[nodiscard]] const Lane* Tightest(const SessionNeed& need) const;
+  [[nodiscard]] const Lane* Longest(LaneCompany company) const;
   // Puts a session that is not there yet into a lane, whatever that comes to.
   [[nodiscard]] Status Put(SessionId session, const SessionNeed& need, std::optional<LaneId> beside);
   // To be called when something has changed.

@@ -18,12 +18,14 @@ constexpr std::uint64_t kMostOfOne = std::uint64_t{1} << 48;
 constexpr std::size_t kMostNamed = 4;
 constexpr std::size_t kMostInDetail = 16;
 
-// As the table is to have it. Only runs of models take turns, and only jobs end by themselves.
+// As the table is to have it. Runs of models take turns with one another, jobs with one another unless they cannot, and
+// only jobs end by themselves.
 SessionNeed Shaped(MemoryKind kind, const SessionNeed& need) {
   return {.persistent = std::min(need.persistent, kMostOfOne),
           .ephemeral = std::min(need.ephemeral, kMostOfOne),
           .stays = kind != MemoryKind::kJob || need.stays,
-          .alone = kind != MemoryKind::kModel};
+          .alone = kind == MemoryKind::kJob ? need.alone : kind != MemoryKind::kModel,
+          .company = kind == MemoryKind::kJob ? LaneCompany::kTraining : LaneCompany::kServing};
 }
 
 std::string NeedWords(const SessionNeed& need) {
@@ -112,6 +114,12 @@ void MemoryBook::FollowRuns() {
 void MemoryBook::Recount(SessionId session, const SessionNeed& need) {
   const auto entry = entries_.find(session);
   if (entry == entries_.end() || queue_.Correct(session, Shaped(entry->second.kind, need))) return;
+  const auto place = PlaceOf(session);
+  if (entry->second.kind == MemoryKind::kJob && place && place->sessions > 1) {
+    // What it is to need in a lane that others have, too, it does not have yet: it is stopped there.
+    if (table_.Correct(session, Shaped(MemoryKind::kJob, need))) table_.BoundaryOfAll();
+    return;
+  }
   Have(session, need);
   FollowRuns();
 }
@@ -157,7 +165,8 @@ Status MemoryBook::CheckEverFits(const SessionNeed& need) const {
   if (empty.FindLane(Shaped(MemoryKind::kJob, need)).fit != LaneFit::kQueue) return {};
   return Fail(ErrorCode::kTooLarge,
               "the job {}; of the memory budget of {} ({}) the server itself needs {}, so {} is the most that a job "
-              "can have. A smaller batch needs less; /memory says how much the job may have at most",
+              "can have. A smaller batch needs less, and so does memory: fit; /memory says how much the job may have at "
+              "most",
               NeedWords(need), ByteText(budget_.bytes), BudgetWords(budget_), ByteText(empty.use().total()),
               ByteText(empty.free()));
 }
@@ -186,6 +195,33 @@ std::string MemoryBook::Words(SessionId waiting, const SessionNeed& need, Detail
   }
   if (CheckEverFits(need)) return words + "; would fit with fewer models loaded, or when paused jobs end";
   return words + Format("; the budget of {} leaves no room for it at all", ByteText(budget_.bytes));
+}
+
+bool MemoryBook::Expect(SessionId session, const SessionNeed& need) {
+  if (!table_.Find(session)) return true;
+  if (table_.Correct(session, Shaped(MemoryKind::kJob, need))) {
+    table_.BoundaryOfAll();
+    return true;
+  }
+  if (CheckEverFits(need)) return false;
+  Have(session, need);
+  return true;
+}
+
+std::uint64_t MemoryBook::Grow(SessionId session, std::uint64_t ephemeral) {
+  const auto found = table_.Find(session);
+  if (!found) return 0;
+  SessionNeed need = found->need;
+  need.ephemeral = std::max(need.ephemeral, std::min(ephemeral, kMostOfOne));
+  if (table_.Correct(session, need)) table_.BoundaryOfAll();
+  return PlaceOf(session)->length;
+}
+
+std::optional<MemoryBook::Place> MemoryBook::PlaceOf(SessionId session) const {
+  const auto place = table_.Find(session);
+  if (!place) return std::nullopt;
+  const auto lane = std::ranges::find(table_.lanes(), place->lane, &Lane::id);
+  return Place{.lane = lane->id, .length = lane->counted(), .sessions = lane->sessions.size()};
 }
 
 void MemoryBook::SetBudget(const DeviceBudget& budget) {

@@ -18,11 +18,12 @@ namespace tandem {
 // server knows of.
 //
 // - What there is already is counted, whether there is room or not: the server's own parts, models that are loaded.
-// - Jobs ask and wait. Each has a lane for itself, as trainers run side by side.
+// - Jobs ask and wait. Each has a lane of its own as long as there is room for one, else it takes turns in another's.
 // - Runs of models take turns: as many are under way at once as there are workers. So models share one lane, as long as
 //   the largest E of them, and for each further worker there is one more lane of that length.
 //
-// Nobody waits for a boundary here: lanes change their length at once, as nothing stands in them that is not counted.
+// Nobody waits for a boundary here: lanes change their length at once. One that becomes longer has its memory at once;
+// of one that becomes shorter what is cut off is there until the end of the turn that it is in.
 //
 // A plain value: no clock, no lock, no I/O. Not thread-safe: its owner guards it.
 class MemoryBook {
@@ -50,6 +51,19 @@ class MemoryBook {
   // there are many.
   enum class Detail : std::uint8_t { kNumbers, kWhoseEnd };
   [[nodiscard]] std::string WhyWaiting(SessionId session, Detail detail) const;
+
+  // What a job turned out to need before it has it. False, and nothing has changed: there is no room for that now, and
+  // one day there is.
+  [[nodiscard]] bool Expect(SessionId session, const SessionNeed& need);
+  // It needs so much in its lane, if there is room for that; else nothing has changed. The length of the lane then.
+  [[nodiscard]] std::uint64_t Grow(SessionId session, std::uint64_t ephemeral);
+  struct Place {
+    LaneId lane{};
+    std::uint64_t length = 0;
+    std::size_t sessions = 0;  // That take turns there.
+  };
+  // Where its E is; nullopt: it has no lane.
+  [[nodiscard]] std::optional<Place> PlaceOf(SessionId session) const;
 
   void SetBudget(const DeviceBudget& budget);
   [[nodiscard]] const LaneTable& table() const { return table_; }

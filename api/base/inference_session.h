@@ -19,6 +19,9 @@ class InferenceSession {
 
   [[nodiscard]] virtual const ModelSignature& signature() const = 0;
 
+  // Another session of the same version takes no memory for weights beside this one.
+  [[nodiscard]] virtual bool shares_weights() const { return false; }
+
   // Computes the named outputs, in the order named. `inputs` are checked tensors that match the signature (optional
   // ones may be absent) and stay alive through the call. A cancelled run ends early with kCancelled.
   [[nodiscard]] virtual Result<std::vector<Tensor>> Run(std::span<const Tensor> inputs,

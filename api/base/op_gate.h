@@ -30,6 +30,11 @@ class OpGate {
   virtual void Begin(std::size_t op) = 0;
   // The last has ended, and none begins at once.
   virtual void End() {}
+  // An iteration is to begin, and all before it have ended: what they worked with is gone. Returns when it may; false:
+  // none is to begin any more, so that what there is can be saved.
+  [[nodiscard]] virtual bool BeginIteration() { return true; }
+  // All iterations have ended; for good.
+  virtual void EndIterations() {}
   // What an operator does; once, when it has run for the first time.
   virtual void Describe(std::size_t /*op*/, const OpWork& /*work*/) {}
 };

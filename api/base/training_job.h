@@ -139,6 +139,8 @@ struct TrainingJob {
   bool deterministic = false;
   int threads = 0;                      // 0: as many as the server gives.
   std::optional<std::uint64_t> memory;  // The most bytes the trainer may hold.
+  // A step computes a part again so that it stays within `memory`; without that, within what is free when it begins.
+  bool fit = false;
 
   friend bool operator==(const TrainingJob&, const TrainingJob&) = default;
 };

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 // What a training job takes of memory, in bytes: as told before it begins, and as measured while it runs. Plain values.
@@ -18,12 +19,22 @@ struct PersistentBytes {
   friend bool operator==(const PersistentBytes&, const PersistentBytes&) = default;
 };
 
+// What computing a part of a step again makes of a job's ephemeral memory (`memory: fit`).
+struct FitEstimate {
+  std::uint64_t kept = 0;   // If everything was held that gradients need.
+  std::uint64_t least = 0;  // The least that it can be brought to.
+  double slowdown = 0;      // By so much a step takes longer than if everything was held; as a share.
+
+  friend bool operator==(const FitEstimate&, const FitEstimate&) = default;
+};
+
 // What is expected of a job.
 struct MemoryEstimate {
   PersistentBytes persistent;
   std::uint64_t ephemeral = 0;  // The most that a step needs beside that: activations, gradients, workspaces.
   std::string peak;             // The operator at which that is.
   std::int64_t batch = 0;       // Examples at a time.
+  std::optional<FitEstimate> fit;  // Of a job that is to fit: what `ephemeral` came from.
 
   friend bool operator==(const MemoryEstimate&, const MemoryEstimate&) = default;
 };

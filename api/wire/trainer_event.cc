@@ -78,6 +78,13 @@ void ForEachMember(SkippedEvent& event, Visit visit) {
 }
 
 template <typename Visit>
+void ForEachMember(FitEstimate& fit, Visit visit) {
+  visit("kept", fit.kept);
+  visit("least", fit.least);
+  visit("slowdown", fit.slowdown);
+}
+
+template <typename Visit>
 void ForEachMember(EstimateEvent& event, Visit visit) {
   visit("weights", event.estimate.persistent.weights);
   visit("optimizer", event.estimate.persistent.optimizer);
@@ -86,6 +93,7 @@ void ForEachMember(EstimateEvent& event, Visit visit) {
   visit("ephemeral", event.estimate.ephemeral);
   visit("peak", event.estimate.peak);
   visit("batch", event.estimate.batch);
+  visit("fit", event.estimate.fit);
 }
 
 template <typename Visit>
@@ -120,6 +128,9 @@ struct Writer {
   void operator()(const char* name, const std::optional<double>& value) const {
     if (value) (*this)(name, *value);
   }
+  void operator()(const char* name, std::optional<FitEstimate>& value) const {
+    if (value) ForEachMember(*value, Writer{object[name]});
+  }
   void operator()(const char* name, TrainerOutcome value) const { object[name] = NameIn(kOutcomes, value, "failed"); }
   void operator()(const char* name, ErrorCode value) const { object[name] = NameIn(kCodes, value, "internal"); }
 };
@@ -148,6 +159,11 @@ struct Reader {
   }
   void operator()(const char* name, std::optional<double>& value) const {
     if (object.isMember(name)) (*this)(name, value.emplace());
+  }
+  void operator()(const char* name, std::optional<FitEstimate>& value) const {
+    if (object.isMember(name) && Has(name, object[name].isObject())) {
+      ForEachMember(value.emplace(), Reader{object[name], good});
+    }
   }
   template <typename Enum>
   requires std::is_enum_v<Enum>

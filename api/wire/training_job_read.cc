@@ -212,8 +212,9 @@ CheckpointSpec ReadCheckpoint(JsonFields& job, Mistakes& mistakes) {
   return checkpoint;
 }
 
-void ReadMemory(JsonFields& fields, std::optional<std::uint64_t>& target) {
-  const Json::Value* const value = fields.Find("memory");
+// A number or a text.
+void ReadBytes(JsonFields& fields, const char* name, std::string_view or_else, std::optional<std::uint64_t>& target) {
+  const Json::Value* const value = fields.Find(name);
   if (value == nullptr) return;
   std::optional<double> bytes;
   if (value->isUInt64()) bytes = static_cast<double>(value->asUInt64());
@@ -221,9 +222,26 @@ void ReadMemory(JsonFields& fields, std::optional<std::uint64_t>& target) {
   if (bytes && *bytes >= static_cast<double>(kMinMemory) && *bytes <= static_cast<double>(kMaxMemory)) {
     target = static_cast<std::uint64_t>(*bytes);
   } else {
-    fields.Mistake(fields.PointerTo("memory"), *value,
-                   Format("bytes from {} to {}, or a text like \"2GB\" or \"1.5GiB\"", kMinMemory, kMaxMemory));
+    fields.Mistake(
+        fields.PointerTo(name), *value,
+        Format("bytes from {} to {}, or a text like \"2GB\" or \"1.5GiB\"{}", kMinMemory, kMaxMemory, or_else));
   }
+}
+
+void ReadMemory(JsonFields& fields, TrainingJob& job, Mistakes& mistakes) {
+  const Json::Value* const value = fields.Find("memory");
+  if (value != nullptr && *value == Json::Value("fit")) {
+    job.fit = true;
+    return;
+  }
+  if (value == nullptr || !value->isObject()) {
+    return ReadBytes(fields, "memory", ", or \"fit\", or {\"fit\": one of these}", job.memory);
+  }
+  JsonFields bound(*value, fields.PointerTo("memory"), mistakes);
+  job.fit = true;
+  ReadBytes(bound, "fit", "", job.memory);
+  if (!value->isMember("fit")) bound.Missing("fit", "it is the bound that a step is to stay within");
+  bound.Finish();
 }
 
 void ReadSeed(JsonFields& fields, std::uint64_t& target) {
@@ -249,14 +267,14 @@ void ReadLength(JsonFields& fields, TrainingJob& job) {
   if (epochs == nullptr && steps == nullptr) fields.Missing("epochs", "a job needs epochs or steps");
 }
 
-void ReadRunning(JsonFields& fields, TrainingJob& job) {
+void ReadRunning(JsonFields& fields, TrainingJob& job, Mistakes& mistakes) {
   fields.Number("clip_norm", job.clip_norm, 0, 1e9);
   fields.Flag("update_batch_norm", job.update_batch_norm);
   fields.Whole("priority", job.priority, -kMaxPriority, kMaxPriority);
   ReadSeed(fields, job.seed);
   fields.Flag("deterministic", job.deterministic);
   fields.Whole("threads", job.threads, 0, kMaxThreads);
-  ReadMemory(fields, job.memory);
+  ReadMemory(fields, job, mistakes);
 }
 
 // What only several sections together tell.
@@ -293,7 +311,7 @@ TrainingJob ReadJob(const Json::Value& json, Mistakes& mistakes) {
   ReadJobTexts(fields, "trainable", kMaxPatterns, job.trainable);
   job.replace_head = ReadHead(fields, mistakes);
   ReadLength(fields, job);
-  ReadRunning(fields, job);
+  ReadRunning(fields, job, mistakes);
   job.evaluation = ReadEvaluation(fields, mistakes);
   job.checkpoint = ReadCheckpoint(fields, mistakes);
   fields.Choice("publish", job.publish, kPublishRules);

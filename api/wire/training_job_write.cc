@@ -97,7 +97,12 @@ Json::Value TrainingJobToJson(const TrainingJob& job) {
   json["seed"] = Json::UInt64{job.seed};
   json["deterministic"] = job.deterministic;
   json["threads"] = job.threads;
-  if (job.memory) json["memory"] = Json::UInt64{*job.memory};
+  if (job.fit) json["memory"] = "fit";
+  if (job.memory) {
+    if (job.fit) json["memory"] = Json::Value(Json::objectValue);
+    Json::Value& memory = job.fit ? json["memory"]["fit"] : json["memory"];
+    memory = Json::UInt64{*job.memory};
+  }
   return json;
 }
 

@@ -14,6 +14,10 @@ Json::Value MemoryEstimateToJson(const MemoryEstimate& estimate) {
   json["ephemeral"] = Json::UInt64(estimate.ephemeral);
   json["peak"] = estimate.peak;
   json["batch"] = Json::Int64(estimate.batch);
+  if (!estimate.fit) return json;
+  json["fit"]["kept"] = Json::UInt64(estimate.fit->kept);
+  json["fit"]["least"] = Json::UInt64(estimate.fit->least);
+  json["fit"]["slowdown"] = estimate.fit->slowdown;
   return json;
 }
 

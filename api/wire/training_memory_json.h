@@ -8,7 +8,8 @@
 
 namespace tandem {
 
-// {"persistent": {"total", "weights", "optimizer", "data", "framework"}, "ephemeral", "peak", "batch"}
+// {"persistent": {"total", "weights", "optimizer", "data", "framework"}, "ephemeral", "peak", "batch"}, and for a
+// job that is to fit "fit": {"kept", "least", "slowdown"}.
 [[nodiscard]] Json::Value MemoryEstimateToJson(const MemoryEstimate& estimate);
 
 // What is known of a job's memory: {"estimate": …, "measured": {"persistent", "ephemeral"}, "error": {the same}}; null

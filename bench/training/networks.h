@@ -18,8 +18,15 @@ struct Network {
   std::int64_t classes = 0;
 };
 
-// squeezenet (1.1), resnet50, or transformer: four layers of encoder, 256 wide, over 128 tokens.
+// squeezenet (1.1), resnet50, or transformer: four layers of encoder, 256 wide, over 128 tokens. Or resnet_deep_N for
+// tandem alone: He's residual network of N layers for pictures of 32 × 32.
 [[nodiscard]] Result<Network> FindNetwork(const std::string& name);
+
+inline constexpr const char* kDeepResNet = "resnet_deep_";
+// Two in each block, a block in each of three stages; a convolution before and a dense layer behind them.
+inline constexpr int kLayersOfBlocks = 6;
+// Blocks in each stage of such a network; kInvalidArgument when it is none.
+[[nodiscard]] Result<std::int64_t> BlocksOf(const Network& network);
 
 inline constexpr std::int64_t kVocabulary = 8192;
 inline constexpr std::int64_t kTokens = 128;

@@ -218,6 +218,44 @@ onnx::ModelProto ResNet50(const Network& network, std::uint64_t seed) {
   return graph.Finish(x, {network.classes});
 }
 
+// Two convolutions beside the way past them.
+std::string BasicBlock(GraphWriter& graph, const std::string& name, const std::string& x, std::int64_t in,
+                       std::int64_t out) {
+  const std::int64_t stride = in == out ? 1 : 2;
+  std::string y =
+      Convolution(graph, name + ".conv1", x, {.in = in, .out = out, .kernel = 3, .stride = stride, .padding = 1});
+  y = graph.Node("Relu", {Normalised(graph, name + ".norm1", y, out)});
+  y = Convolution(graph, name + ".conv2", y, {.in = out, .out = out, .kernel = 3, .padding = 1});
+  y = Normalised(graph, name + ".norm2", y, out);
+  std::string beside = x;
+  if (in != out) {
+    beside = Convolution(graph, name + ".conv3", x, {.in = in, .out = out, .kernel = 1, .stride = stride});
+    beside = Normalised(graph, name + ".norm3", beside, out);
+  }
+  return graph.Node("Relu", {graph.Node("Add", {y, beside})});
+}
+
+onnx::ModelProto DeepResNet(const Network& network, std::int64_t blocks, std::uint64_t seed) {
+  GraphWriter graph(seed);
+  std::int64_t channels = 16;
+  std::string x =
+      Convolution(graph, "first", graph.Input(network), {.in = 3, .out = channels, .kernel = 3, .padding = 1});
+  x = graph.Node("Relu", {Normalised(graph, "norm", x, channels)});
+  int number = 0;
+  for (const std::int64_t stage : {16, 32, 64}) {
+    for (std::int64_t block = 0; block < blocks; ++block) {
+      x = BasicBlock(graph, Format("block{}", ++number), x, channels, stage);
+      channels = stage;
+    }
+  }
+  x = graph.Node("Flatten", {graph.Node("GlobalAveragePool", {x})});
+  graph.With("axis", std::int64_t{1});
+  x = graph.Node("Gemm", {x, graph.Weight("last.weight", {network.classes, channels}, 0.02F),
+                          graph.Weight("last.bias", {network.classes}, 0)});
+  graph.With("transB", std::int64_t{1});
+  return graph.Finish(x, {network.classes});
+}
+
 // A dense layer over the last dimension, as it is exported for more than two dimensions.
 std::string Dense(GraphWriter& graph, const std::string& name, const std::string& x, std::int64_t in,
                   std::int64_t out) {
@@ -286,7 +324,8 @@ onnx::ModelProto Transformer(const Network& network, std::uint64_t seed) {
 onnx::ModelProto OnnxNetwork(const Network& network, std::uint64_t seed) {
   if (network.name == "squeezenet") return SqueezeNet(network, seed);
   if (network.name == "resnet50") return ResNet50(network, seed);
-  return Transformer(network, seed);
+  if (network.name == "transformer") return Transformer(network, seed);
+  return DeepResNet(network, BlocksOf(network).value(), seed);
 }
 
 }  // namespace tandem::bench

@@ -4,6 +4,7 @@
 
 #include "bench/training/network_job.h"
 #include "bench/training/sides.h"
+#include "colocation/board_gate.h"
 #include "colocation/trainer_board.h"
 #include "runtimes/training/trainer/trainer.h"
 #include "runtimes/training/trainer/training_heap.h"

@@ -1,9 +1,9 @@
 #include "runtimes/onnx/ort_environment.h"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <iostream>
+#include <span>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -14,6 +14,7 @@
 #include "api/base/thread_name.h"
 #include "runtimes/onnx/integer_division.h"
 #include "runtimes/onnx/ort_status.h"
+#include "runtimes/onnx/prepared_model.h"
 #include "runtimes/onnx/process_memory.h"
 #include "runtimes/onnx/readable_text.h"
 
@@ -35,6 +36,8 @@ void Log(const LogFunction& log, OrtSeverity severity, std::string_view text) no
 
 void ORT_API_CALL ForwardLog(void* param, OrtLoggingLevel level, const char* /*category*/, const char* /*log_id*/,
                              const char* /*location*/, const char* message) {
+  // Said whenever a model is rewritten for its sessions to share, which is for this machine and no other.
+  if (std::string_view(message).starts_with("Serializing optimized model")) return;
   Log(*static_cast<const LogFunction*>(param), static_cast<OrtSeverity>(level), message);
 }
 
@@ -47,6 +50,13 @@ constexpr std::string_view kSmallestModel =
     "\x5a\x09\x0a\x01x\x12\x04\x0a\x02\x08\x01"
     "\x62\x09\x0a\x01y\x12\x04\x0a\x02\x08\x01"
     "\x42\x02\x10\x11";
+
+// As ONNX Runtime takes them: one thread's after the other, counted from 1.
+std::string AffinityText(std::span<const int> cores) {
+  std::string text;
+  for (const int core : cores) text += Format("{}{}", text.empty() ? "" : ";", core + 1);
+  return text;
+}
 
 // Collects what is written to std::cerr while it lives.
 class CerrCapture {
@@ -66,10 +76,9 @@ class CerrCapture {
 }  // namespace
 
 OrtEnvironment::OrtEnvironment(std::unique_ptr<const OrtLibrary> library, LogFunction log)
-    : library_(std::move(library)), log_(std::move(log)) {}
+    : library_(std::move(library)), log_(std::move(log)), prepared_models_(std::make_unique<PreparedModels>()) {}
 
 OrtEnvironment::~OrtEnvironment() {
-  if (trimmer_ != nullptr) api().ReleaseSession(trimmer_);
   if (env_ != nullptr) api().ReleaseEnv(env_);
   environment_exists.store(false);
 }
@@ -98,6 +107,10 @@ Status OrtEnvironment::Start(const EnvironmentOptions& options) {
   TANDEM_TRY(CheckOrt(ort, ort.SetGlobalIntraOpNumThreads(raw, options.intra_op_threads), "thread count"));
   TANDEM_TRY(CheckOrt(ort, ort.SetGlobalInterOpNumThreads(raw, 1), "thread count"));
   TANDEM_TRY(CheckOrt(ort, ort.SetGlobalSpinControl(raw, options.spin ? 1 : 0), "spin setting"));
+  if (!options.cores.empty()) {
+    const std::string cores = AffinityText(options.cores);
+    TANDEM_TRY(CheckOrt(ort, ort.SetGlobalIntraOpThreadAffinity(raw, cores.c_str()), "cores of threads"));
+  }
   const ScopedThreadName pool_name("ort-pool");
   TANDEM_TRY(
       CheckOrt(ort,
@@ -105,14 +118,14 @@ Status OrtEnvironment::Start(const EnvironmentOptions& options) {
                                                                  ORT_LOGGING_LEVEL_WARNING, "tandem", raw, &env_),
                "start of the environment"));
   TANDEM_TRY(CheckOrt(ort, ort.DisableTelemetryEvents(env_), "telemetry setting"));
-  arena_bytes_ = options.max_activation_bytes > 0 ? options.max_activation_bytes : UsableMemory() / 4 * 3;
-  TANDEM_TRY(RegisterArena(arena_bytes_));
-  return StartTrimmer();
+  memory_bytes_ = options.max_activation_bytes > 0 ? options.max_activation_bytes : UsableMemory() / 4 * 3;
+  TANDEM_TRY(StartRuns(memory_bytes_));
+  return MakeFirstSession();
 }
 
 // Debian's ONNX Runtime and its libonnx each register all operators; the second time, at the first session, writes a
 // thousand lines of harmless complaint to std::cerr. So the first session is this one, with nobody listening.
-Status OrtEnvironment::StartTrimmer() {
+Status OrtEnvironment::MakeFirstSession() {
   const OrtApi& ort = api();
   CerrCapture capture;
   OrtSessionOptions* raw = nullptr;
@@ -120,9 +133,11 @@ Status OrtEnvironment::StartTrimmer() {
   const OrtPtr<OrtSessionOptions> options(raw, {ort.ReleaseSessionOptions});
   TANDEM_TRY(CheckOrt(ort, ort.DisablePerSessionThreads(raw), "session options"));
   TANDEM_TRY(CheckOrt(ort, ort.AddSessionConfigEntry(raw, "session.use_env_allocators", "1"), "session options"));
+  OrtSession* session = nullptr;
   TANDEM_TRY(CheckOrt(ort,
-                      ort.CreateSessionFromArray(env_, kSmallestModel.data(), kSmallestModel.size(), raw, &trimmer_),
+                      ort.CreateSessionFromArray(env_, kSmallestModel.data(), kSmallestModel.size(), raw, &session),
                       "first session"));
+  ort.ReleaseSession(session);
   for (std::string line; std::getline(capture.text(), line);) {
     if (line.empty() || line.starts_with("Schema error: Trying to register schema")) continue;
     Log(log_, OrtSeverity::kWarning, line);
@@ -130,62 +145,37 @@ Status OrtEnvironment::StartTrimmer() {
   return {};
 }
 
-Result<WeightClaim> OrtEnvironment::ClaimWeights(std::uint64_t bytes, std::uint64_t parts) const {
-  const std::uint64_t limit = arena_bytes_ / 8 * 7 / parts;  // What is left must do for the runs.
-  std::uint64_t claimed = weight_bytes_.load();
+bool ClaimedWeights::Add(std::uint64_t bytes, std::uint64_t limit) {
+  std::uint64_t claimed = bytes_.load();
   do {
-    if (bytes > limit || claimed > limit - bytes) {
-      return Fail(ErrorCode::kTooLarge,
-                  "its weights need {} bytes; the loaded models have {} of the {} that --max-activation-bytes or the "
-                  "machine leaves for weights",
-                  bytes, claimed, limit);
-    }
-  } while (!weight_bytes_.compare_exchange_weak(claimed, claimed + bytes));
-  return WeightClaim(weight_bytes_, bytes);
+    if (bytes > limit || claimed > limit - bytes) return false;
+  } while (!bytes_.compare_exchange_weak(claimed, claimed + bytes));
+  runs_->SetAside(bytes_.load());
+  return true;
 }
 
-void OrtEnvironment::TrimArena() const {
-  const auto trimmed = [this]() -> Status {
-    const OrtApi& ort = api();
-    OrtRunOptions* raw_options = nullptr;
-    TANDEM_TRY(CheckOrt(ort, ort.CreateRunOptions(&raw_options), "run options"));
-    const OrtPtr<OrtRunOptions> options(raw_options, {ort.ReleaseRunOptions});
-    constexpr const char* kKey = "memory.enable_memory_arena_shrinkage";
-    TANDEM_TRY(CheckOrt(ort, ort.AddRunConfigEntry(raw_options, kKey, "cpu:0"), "run options"));
-    OrtMemoryInfo* raw_info = nullptr;
-    TANDEM_TRY(CheckOrt(ort, ort.CreateCpuMemoryInfo(OrtArenaAllocator, OrtMemTypeDefault, &raw_info), "memory kind"));
-    const OrtPtr<OrtMemoryInfo> info(raw_info, {ort.ReleaseMemoryInfo});
-    float data = 0;
-    OrtValue* raw_x = nullptr;
-    TANDEM_TRY(CheckOrt(ort,
-                        ort.CreateTensorWithDataAsOrtValue(raw_info, &data, sizeof(data), nullptr, 0,
-                                                           ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, &raw_x),
-                        "trim"));
-    const OrtPtr<OrtValue> x(raw_x, {ort.ReleaseValue});
-    const char* const input = "x";
-    const char* const output = "y";
-    const OrtValue* const value = raw_x;
-    OrtValue* raw_y = nullptr;
-    TANDEM_TRY(CheckOrt(ort, ort.Run(trimmer_, raw_options, &input, &value, 1, &output, 1, &raw_y), "trim"));
-    ort.ReleaseValue(raw_y);
-    return {};
-  }();
-  if (!trimmed) Log(log_, OrtSeverity::kWarning, trimmed.error().message);
+void ClaimedWeights::Remove(std::uint64_t bytes) {
+  bytes_.fetch_sub(bytes);
+  runs_->SetAside(bytes_.load());
 }
 
-Status OrtEnvironment::RegisterArena(std::uint64_t max_bytes) {
-  const OrtApi& ort = api();
-  OrtMemoryInfo* raw_info = nullptr;
-  TANDEM_TRY(CheckOrt(ort, ort.CreateCpuMemoryInfo(OrtArenaAllocator, OrtMemTypeDefault, &raw_info), "memory kind"));
-  const OrtPtr<OrtMemoryInfo> info(raw_info, {ort.ReleaseMemoryInfo});
+Result<WeightClaim> OrtEnvironment::ClaimWeights(std::uint64_t bytes, std::uint64_t parts) const {
+  const std::uint64_t limit = memory_bytes_ / 8 * 7 / parts;  // What is left must do for the runs.
+  if (claimed_->Add(bytes, limit)) return WeightClaim(*claimed_, bytes);
+  return Fail(ErrorCode::kTooLarge,
+              "its weights need {} bytes; the loaded models have {} of the {} that --max-activation-bytes or the "
+              "machine leaves for weights",
+              bytes, claimed_->bytes(), limit);
+}
 
-  // kSameAsRequested (1): with powers of two the arena holds up to twice what was ever in use.
-  constexpr std::array keys = {"max_mem", "arena_extend_strategy"};
-  const std::array<std::size_t, keys.size()> values = {max_bytes, 1};
-  OrtArenaCfg* raw_config = nullptr;
-  TANDEM_TRY(CheckOrt(ort, ort.CreateArenaCfgV2(keys.data(), values.data(), keys.size(), &raw_config), "arena"));
-  const OrtPtr<OrtArenaCfg> config(raw_config, {ort.ReleaseArenaCfg});
-  return CheckOrt(ort, ort.CreateAndRegisterAllocator(env_, raw_info, raw_config), "arena");
+void OrtEnvironment::Tell(std::string_view text) const {
+  Log(log_, OrtSeverity::kInfo, text);
+}
+
+Status OrtEnvironment::StartRuns(std::uint64_t max_bytes) {
+  TANDEM_ASSIGN(runs_, RunMemory::Make(api(), max_bytes));
+  claimed_ = std::make_unique<ClaimedWeights>(runs_);
+  return CheckOrt(api(), api().RegisterAllocator(env_, runs_->allocator()), "memory of runs");
 }
 
 }  // namespace tandem

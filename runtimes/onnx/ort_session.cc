@@ -2,146 +2,21 @@
 
 #include <algorithm>
 #include <exception>
-#include <filesystem>
 #include <new>
 #include <utility>
 
-#include <sys/stat.h>
-
 #include "api/base/format.h"
-#include "runtimes/onnx/external_data.h"
 #include "runtimes/onnx/integer_division.h"
-#include "runtimes/onnx/onnx_file.h"
-#include "runtimes/onnx/process_memory.h"
-#include "runtimes/onnx/providers.h"
 #include "runtimes/onnx/readable_text.h"
 
 namespace tandem {
 namespace {
 
-// Smaller outputs cost more to bind than to let ONNX Runtime allocate; larger ones count against the arena's bound.
+// Smaller outputs cost more to bind than to let ONNX Runtime allocate; larger ones count against the bound of runs.
 constexpr std::int64_t kMinPlannedBytes = 64;
 constexpr std::int64_t kMaxPlannedBytes = 256 << 20;
 
 constexpr std::size_t kMaxIdleSlots = 16;
-
-// Larger weights are not kept a second time for runs on one thread.
-constexpr std::uint64_t kMostSecondWeights = std::uint64_t{512} << 20;
-
-// After so many runs the arena's unused memory goes back to the system: one huge request must not keep it for ever.
-constexpr std::uint64_t kRunsPerTrim = 1024;
-
-GraphOptimizationLevel LevelOf(GraphOptimization level) {
-  switch (level) {
-    case GraphOptimization::kNone: return ORT_DISABLE_ALL;
-    case GraphOptimization::kBasic: return ORT_ENABLE_BASIC;
-    case GraphOptimization::kExtended: return ORT_ENABLE_EXTENDED;
-    case GraphOptimization::kAll: return ORT_ENABLE_ALL;
-  }
-  return ORT_ENABLE_ALL;
-}
-
-// A pool of its own; of one thread there is none, as the thread that runs the session counts.
-Status AddOwnThreads(const OrtEnvironment& environment, int threads, OrtSessionOptions* options) {
-  const OrtApi& api = environment.api();
-  TANDEM_TRY(CheckOrt(api, api.SetIntraOpNumThreads(options, threads), "thread count"));
-  TANDEM_TRY(CheckOrt(api, api.SetInterOpNumThreads(options, 1), "thread count"));
-  const char* const spins = environment.spins() ? "1" : "0";
-  return CheckOrt(api, api.AddSessionConfigEntry(options, "session.intra_op.allow_spinning", spins), "session options");
-}
-
-Status AddThreads(const OrtEnvironment& environment, const SessionSpec& spec, OrtSessionOptions* options) {
-  const OrtApi& api = environment.api();
-  if (spec.one_thread) return AddOwnThreads(environment, 1, options);
-  if (spec.profile.empty()) return CheckOrt(api, api.DisablePerSessionThreads(options), "session options");
-  // As many as the shared pool has: while one session is profiled its pool takes notes, too, and those of others that
-  // run on it at that moment do not add up, which ONNX Runtime fails them for.
-  TANDEM_TRY(AddOwnThreads(environment, environment.intra_op_threads(), options));
-  return CheckOrt(api, api.EnableProfiling(options, spec.profile.c_str()), "session options");
-}
-
-Result<OrtPtr<OrtSessionOptions>> MakeOptions(const OrtEnvironment& environment, const SessionSpec& spec,
-                                              const OnnxFileInfo& file) {
-  const OrtApi& api = environment.api();
-  OrtSessionOptions* raw = nullptr;
-  TANDEM_TRY(CheckOrt(api, api.CreateSessionOptions(&raw), "session options"));
-  OrtPtr<OrtSessionOptions> options(raw, {api.ReleaseSessionOptions});
-  TANDEM_TRY(AddThreads(environment, spec, raw));
-  TANDEM_TRY(CheckOrt(api, api.SetSessionLogId(raw, spec.name.c_str()), "session options"));
-  TANDEM_TRY(CheckOrt(api, api.SetSessionGraphOptimizationLevel(raw, LevelOf(spec.optimization)), "session options"));
-  constexpr std::pair<const char*, const char*> kEntries[] = {
-      {"session.use_env_allocators", "1"},
-      // Weights stay out of the arena, so that an unloaded model gives its memory back.
-      {"session.use_device_allocator_for_initializers", "1"},
-      {"session.load_model_format", "ONNX"},
-  };
-  for (const auto& [key, value] : kEntries) {
-    TANDEM_TRY(CheckOrt(api, api.AddSessionConfigEntry(raw, key, value), "session options"));
-  }
-  // ONNX Runtime keeps a memory plan for every combination of input shapes that it ever saw: clients could fill memory.
-  if (file.variable_inputs) TANDEM_TRY(CheckOrt(api, api.DisableMemPattern(raw), "session options"));
-  TANDEM_TRY(AppendProviders(environment.library(), spec, raw));
-  return options;
-}
-
-// What tells that a file is still the one that was looked at.
-struct FileIdentity {
-  dev_t device = 0;
-  ino_t inode = 0;
-  off_t size = 0;
-  std::int64_t modified_ns = 0;
-  std::int64_t changed_ns = 0;
-
-  friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
-};
-
-FileIdentity IdentityOf(const std::filesystem::path& path) {
-  struct stat status{};
-  if (stat(path.c_str(), &status) != 0) return {};
-  const auto nanoseconds = [](const timespec& time) { return time.tv_sec * 1'000'000'000LL + time.tv_nsec; };
-  return {status.st_dev, status.st_ino, status.st_size, nanoseconds(status.st_mtim), nanoseconds(status.st_ctim)};
-}
-
-struct LoadedModel {
-  OnnxFileInfo file;
-  WeightClaim claim;
-  ExternalWeights weights;
-  OrtPtr<OrtSession> session;
-};
-
-Result<LoadedModel> LoadModel(const OrtEnvironment& environment, const SessionSpec& spec) {
-  const std::filesystem::path parent = spec.model.parent_path();
-  const std::filesystem::path folder = parent.empty() ? std::filesystem::path(".") : parent;
-  TANDEM_TRY(ConfineModel(spec.model, spec.root));
-  const FileIdentity identity = IdentityOf(spec.model);
-  TANDEM_ASSIGN(const OnnxFileInfo file, InspectOnnxFile(spec.model));
-  TANDEM_TRY(CheckExternalData(folder, file.external));
-  if (const std::uint64_t memory = UsableMemory(); file.tensor_bytes > memory) {
-    return Fail(ErrorCode::kTooLarge, "its weights need {} bytes, this process may have {}", file.tensor_bytes, memory);
-  }
-  if (spec.one_thread && file.tensor_bytes > kMostSecondWeights) {
-    return Fail(ErrorCode::kTooLarge, "its weights have {} bytes, more than the {} that are kept twice",
-                file.tensor_bytes, kMostSecondWeights);
-  }
-  TANDEM_ASSIGN(const OrtPtr<OrtSessionOptions> options, MakeOptions(environment, spec, file));
-  TANDEM_ASSIGN(ExternalWeights weights, ExternalWeights::Add(environment.api(), folder, file, options.get()));
-  TANDEM_ASSIGN(WeightClaim claim,
-                environment.ClaimWeights(file.tensor_bytes - weights.lent_bytes(), spec.one_thread ? 2 : 1));
-  OrtSession* raw = nullptr;
-  const IntegerDivisionWatch divisions;  // Shape inference and constant folding compute, too.
-  OrtStatus* const status =
-      environment.api().CreateSession(environment.handle(), spec.model.c_str(), options.get(), &raw);
-  const auto failure = TakeFailure(environment.api(), status);
-  OrtPtr<OrtSession> session(raw, {environment.api().ReleaseSession});
-  // Before anything else is said: the file that failed, or that loaded, may be another than the one that was checked.
-  if (IdentityOf(spec.model) != identity) {
-    return Fail(ErrorCode::kUnavailable, "'{}' changed while it was loaded; load it again", spec.model.string());
-  }
-  TANDEM_TRY(divisions.Check(spec.name));
-  if (failure) return std::unexpected(LoadError(*failure, spec.model.string()));
-  weights.ReleaseCopied();
-  return LoadedModel{file, std::move(claim), std::move(weights), std::move(session)};
-}
 
 // The first input whose dimension 0 is promised, or may be guessed, to be the output's. -1: none.
 int FindBatchInput(const SessionSignature& signature, std::size_t output) {
@@ -155,16 +30,23 @@ int FindBatchInput(const SessionSignature& signature, std::size_t output) {
   return -1;
 }
 
+std::uint64_t InputBytes(std::span<const Tensor> inputs) {
+  std::uint64_t bytes = 0;
+  for (const Tensor& input : inputs) bytes += input.data.size();
+  return bytes;
+}
+
 }  // namespace
 
-OnnxSession::OnnxSession(std::shared_ptr<const OrtEnvironment> environment, std::string name, WeightClaim claim,
-                         ExternalWeights weights, OrtPtr<OrtSession> session, OrtPtr<OrtMemoryInfo> cpu,
-                         const SessionSignature& signature)
+OnnxSession::OnnxSession(std::shared_ptr<const OrtEnvironment> environment, const SessionSpec& spec, LoadedModel loaded,
+                         OrtPtr<OrtMemoryInfo> cpu, const SessionSignature& signature)
     : environment_(std::move(environment)),
-      name_(std::move(name)),
-      claim_(std::move(claim)),
-      weights_(std::move(weights)),
-      session_(std::move(session)),
+      name_(spec.name),
+      run_bytes_(spec.run_bytes),
+      loaded_(std::move(loaded)),
+      results_keep_(std::make_shared<const std::pair<std::shared_ptr<const OrtEnvironment>,
+                                                     std::shared_ptr<const PreparedModel>>>(environment_,
+                                                                                            loaded_.prepared)),
       cpu_(std::move(cpu)),
       signature_(signature.signature),
       plans_(signature_.outputs.size()) {
@@ -196,9 +78,8 @@ Result<std::unique_ptr<InferenceSession>> OnnxSession::Load(std::shared_ptr<cons
   OrtMemoryInfo* raw = nullptr;
   TANDEM_TRY(CheckOrt(api, api.CreateCpuMemoryInfo(OrtArenaAllocator, OrtMemTypeDefault, &raw), "memory kind"));
   OrtPtr<OrtMemoryInfo> cpu(raw, {api.ReleaseMemoryInfo});
-  return std::unique_ptr<InferenceSession>(new OnnxSession(std::move(environment), spec.name, std::move(loaded->claim),
-                                                           std::move(loaded->weights), std::move(loaded->session),
-                                                           std::move(cpu), signature));
+  return std::unique_ptr<InferenceSession>(
+      new OnnxSession(std::move(environment), spec, *std::move(loaded), std::move(cpu), signature));
 }
 
 Result<std::vector<Tensor>> OnnxSession::Run(std::span<const Tensor> inputs, std::span<const std::string> outputs,
@@ -207,13 +88,13 @@ Result<std::vector<Tensor>> OnnxSession::Run(std::span<const Tensor> inputs, std
     if (cancel.cancelled()) return Fail(ErrorCode::kCancelled, "the request for model '{}' was cancelled", name_);
     TANDEM_ASSIGN(auto slot, TakeSlot());
     const IntegerDivisionWatch divisions;
+    RunMemory::Turn turn(*environment_->run_memory());
     auto result = RunInSlot(*slot, inputs, outputs, cancel);
     if (const Status divided = divisions.Check(name_); !divided) result = std::unexpected(divided.error());
     ReturnSlot(std::move(slot));
-    const bool too_large = !result && result.error().code == ErrorCode::kTooLarge;
-    if (too_large || runs_.fetch_add(1, std::memory_order_relaxed) % kRunsPerTrim == kRunsPerTrim - 1) {
-      environment_->TrimArena();
-    }
+    const std::uint64_t taken = turn.End();
+    if (run_bytes_ != nullptr) run_bytes_->Observe(InputBytes(inputs), taken);
+    if (!result && result.error().code == ErrorCode::kTooLarge) environment_->run_memory()->Trim();
     return result;
   } catch (const std::bad_alloc&) {
     return Fail(ErrorCode::kTooLarge, "model '{}': not enough memory for the given inputs", name_);
@@ -315,7 +196,7 @@ std::optional<OrtFailure> OnnxSession::Execute(RunSlot& slot, CancelToken& cance
   // A failure to set the flag leaves the run to its end, which is all that cancelling promises.
   const auto registration = cancel.OnCancel(
       [&api, options = slot.options()] { static_cast<void>(TakeFailure(api, api.RunOptionsSetTerminate(options))); });
-  return slot.Run(session_.get());
+  return slot.Run(loaded_.session.get());
 }
 
 void OnnxSession::DropWrongPlans(std::span<const std::string> outputs, const std::vector<std::optional<Shape>>& planned,
@@ -344,7 +225,7 @@ Result<std::unique_ptr<RunSlot>> OnnxSession::TakeSlot() {
   OrtPtr<OrtRunOptions> options(raw, {api.ReleaseRunOptions});
   // A failing run is reported to its caller; in the log it would let clients fill the disk.
   TANDEM_TRY(CheckOrt(api, api.RunOptionsSetRunLogSeverityLevel(raw, ORT_LOGGING_LEVEL_FATAL), "run options"));
-  return std::make_unique<RunSlot>(api, cpu_.get(), std::move(options));
+  return std::make_unique<RunSlot>(api, cpu_.get(), std::move(options), results_keep_);
 }
 
 void OnnxSession::ReturnSlot(std::unique_ptr<RunSlot> slot) {

@@ -11,7 +11,7 @@
 
 #include "api/base/inference_session.h"
 #include "api/base/mutex.h"
-#include "runtimes/onnx/external_weights.h"
+#include "runtimes/onnx/model_load.h"
 #include "runtimes/onnx/ort_environment.h"
 #include "runtimes/onnx/ort_status.h"
 #include "runtimes/onnx/run_slot.h"
@@ -27,6 +27,7 @@ class OnnxSession final : public InferenceSession {
                                                                       const SessionSpec& spec);
 
   [[nodiscard]] const ModelSignature& signature() const override { return signature_; }
+  [[nodiscard]] bool shares_weights() const override { return loaded_.prepared != nullptr; }
   [[nodiscard]] Result<std::vector<Tensor>> Run(std::span<const Tensor> inputs, std::span<const std::string> outputs,
                                                 CancelToken& cancel) override;
 
@@ -39,9 +40,8 @@ class OnnxSession final : public InferenceSession {
     std::atomic<bool> known{false};
   };
 
-  OnnxSession(std::shared_ptr<const OrtEnvironment> environment, std::string name, WeightClaim claim,
-              ExternalWeights weights, OrtPtr<OrtSession> session, OrtPtr<OrtMemoryInfo> cpu,
-              const SessionSignature& signature);
+  OnnxSession(std::shared_ptr<const OrtEnvironment> environment, const SessionSpec& spec, LoadedModel loaded,
+              OrtPtr<OrtMemoryInfo> cpu, const SessionSignature& signature);
 
   Result<std::vector<Tensor>> RunInSlot(RunSlot& slot, std::span<const Tensor> inputs,
                                         std::span<const std::string> outputs, CancelToken& cancel);
@@ -62,14 +62,14 @@ class OnnxSession final : public InferenceSession {
   // use may outlive the repository that made it.
   const std::shared_ptr<const OrtEnvironment> environment_;
   const std::string name_;
-  const WeightClaim claim_;
-  const ExternalWeights weights_;  // Used by session_, so declared before it.
-  const OrtPtr<OrtSession> session_;
+  const std::shared_ptr<RunBytes> run_bytes_;  // Shared with whoever counts memory; may be null.
+  const LoadedModel loaded_;
+  // What results lie in that are not copied: the memory of runs, and the weights where one is an output.
+  const std::shared_ptr<const void> results_keep_;
   const OrtPtr<OrtMemoryInfo> cpu_;
   const ModelSignature signature_;
   std::vector<OutputPlan> plans_;  // Parallel to the signature's outputs.
 
-  std::atomic<std::uint64_t> runs_{0};
   Mutex mu_;
   std::vector<std::unique_ptr<RunSlot>> idle_slots_ GUARDED_BY(mu_);
 };

@@ -15,7 +15,7 @@ namespace {
 // ONNX Runtime wants an address even for a tensor without elements.
 alignas(kTensorAlignment) std::byte no_elements[kTensorAlignment];
 
-// A result kept in ONNX Runtime's memory pins the piece of the arena around it, however large; small ones are copied.
+// A result kept in ONNX Runtime's memory stands in the way in its lane; small ones are copied.
 constexpr std::size_t kMaxCopiedBytes = 16 << 10;
 
 // Marks both ends of a buffer before a run. It varies by address, so that no client can send a value equal to it.
@@ -37,8 +37,9 @@ bool HasMarks(const AlignedBuffer& buffer) {
 
 }  // namespace
 
-RunSlot::RunSlot(const OrtApi& api, const OrtMemoryInfo* cpu, OrtPtr<OrtRunOptions> options)
-    : api_(api), cpu_(cpu), options_(std::move(options)) {}
+RunSlot::RunSlot(const OrtApi& api, const OrtMemoryInfo* cpu, OrtPtr<OrtRunOptions> options,
+                 std::shared_ptr<const void> memory)
+    : api_(api), cpu_(cpu), options_(std::move(options)), memory_(std::move(memory)) {}
 
 const void* RunSlot::UsableData(const Tensor& tensor) {
   const std::span<const std::byte> view = tensor.data.view;
@@ -217,7 +218,8 @@ Result<Tensor> RunSlot::TakeOutput(std::size_t output, const std::string& name, 
     return tensor;
   }
   OrtValue* const value = std::exchange(output_values_[output], nullptr);
-  tensor.data = {view, std::shared_ptr<const void>(value, [release = api_.ReleaseValue](OrtValue* v) { release(v); })};
+  tensor.data = {view, std::shared_ptr<const void>(
+                           value, [release = api_.ReleaseValue, memory = memory_](OrtValue* v) { release(v); })};
   return tensor;
 }
 

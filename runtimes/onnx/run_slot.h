@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,8 +20,9 @@ namespace tandem {
 // known. Kept by a session between runs, so that a run allocates little. Used by one thread at a time.
 class RunSlot {
  public:
-  // `cpu` is borrowed from the session.
-  RunSlot(const OrtApi& api, const OrtMemoryInfo* cpu, OrtPtr<OrtRunOptions> options);
+  // `cpu` is borrowed from the session. `memory` is what ONNX Runtime's results lie in; they keep it.
+  RunSlot(const OrtApi& api, const OrtMemoryInfo* cpu, OrtPtr<OrtRunOptions> options,
+          std::shared_ptr<const void> memory);
   ~RunSlot() { Clear(); }
   RunSlot(const RunSlot&) = delete;
   RunSlot& operator=(const RunSlot&) = delete;
@@ -63,6 +65,7 @@ class RunSlot {
   const OrtApi& api_;
   const OrtMemoryInfo* const cpu_;
   const OrtPtr<OrtRunOptions> options_;
+  const std::shared_ptr<const void> memory_;  // Shared with the environment and other results.
   std::vector<const char*> input_names_;
   std::vector<OrtValue*> input_values_;  // Owned.
   std::vector<std::span<const std::byte>> input_bytes_;

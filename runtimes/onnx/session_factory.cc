@@ -38,7 +38,7 @@ Result<std::unique_ptr<InferenceSession>> CreateSession(std::shared_ptr<const Or
 }
 
 void ReturnFreedMemory(const OrtEnvironment& environment) {
-  environment.TrimArena();
+  environment.run_memory()->Trim();
 #ifndef TANDEM_SANITIZED
   // A sanitizer has an allocator of its own. The C library's then has never been used, and two threads that
   // call this at once find it half made.

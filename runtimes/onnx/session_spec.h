@@ -2,11 +2,13 @@
 
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "api/base/result.h"
+#include "profiler/run_bytes.h"
 
 namespace tandem {
 
@@ -46,6 +48,11 @@ struct SessionSpec {
   // only. kTooLarge when its weights are large, or more than half of the memory for weights is taken: it can be done
   // without.
   bool one_thread = false;
+  // A folder that is there, empty and nobody else's while the session is made. With it all sessions of a model have one
+  // copy of the weights (prepared_model.h), on the CPU; without it each has its own.
+  std::filesystem::path scratch;
+  // Told what runs take of memory; shared with whoever counts it. Null: nobody does.
+  std::shared_ptr<RunBytes> run_bytes;
   // How the path of a file begins that what every node took is written to when the session goes (see ort_profile.h).
   // Empty: nothing is noted, and runs are faster.
   std::filesystem::path profile;

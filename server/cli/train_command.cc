@@ -9,6 +9,7 @@
 #include <signal.h>
 
 #include "api/base/format.h"
+#include "api/wire/json_document.h"
 #include "api/wire/json_text.h"
 #include "loadgen/target.h"
 #include "server/cli/api_client.h"
@@ -20,6 +21,7 @@
 #include "server/cli/train_progress.h"
 #include "server/cli/train_submit.h"
 #include "server/cli/train_text.h"
+#include "server/cli/train_turns.h"
 #include "server/cli/train_watch.h"
 
 namespace tandem::cli {
@@ -37,6 +39,7 @@ struct TrainOptions {
   std::int64_t before = 0;
   std::string plot;
   std::string output;
+  std::string policy;
   bool follow = false;
   bool json = false;
 };
@@ -124,6 +127,15 @@ Result<int> Fetch(ApiClient& client, const TrainOptions& options) {
   std::fprintf(stderr, "%s: the trained model of job %lld, %llu bytes\n", file.c_str(),
                static_cast<long long>(options.job), static_cast<unsigned long long>(bytes));
   return kDone;
+}
+
+Result<int> Turns(ApiClient& client, const TrainOptions& options) {
+  constexpr const char* kPath = "/v2/train/turns";
+  Json::Value change(Json::objectValue);
+  change["policy"] = options.policy;
+  TANDEM_ASSIGN(const Json::Value answer,
+                options.policy.empty() ? client.Get(kPath) : client.Post(kPath, JsonLine(change)));
+  return Show(answer, options.json, TurnsText);
 }
 
 Result<int> Logs(ApiClient& client, const TrainOptions& options) {
@@ -252,6 +264,11 @@ void AddListings(CLI::App& train, int& exit_code) {
   const Added fetch = Add(train, exit_code, "fetch", "The trained model of a job that has succeeded, as an ONNX file",
                           "  tandem train fetch 7\n  tandem train fetch 7 -o digits.onnx", Names::kJob, Fetch);
   fetch.command->add_option("-o,--output", fetch.options->output, "Where to; job-ID.onnx here by default");
+  const Added turns = Add(train, exit_code, "turns", "Whose iteration is next, by which policy; or change that",
+                          "  tandem train turns\n  tandem train turns --policy srtf --json", Names::kNoJob, Turns);
+  turns.command->add_option("--policy", turns.options->policy,
+                            "From now on: fifo, pack, srtf, fair, fair_memory or priority");
+  AddJsonFlag(turns);
 }
 
 void AddFollowers(CLI::App& train, int& exit_code) {

@@ -9,6 +9,9 @@
 namespace tandem::cli {
 namespace {
 
+// In place of a bound.
+constexpr const char* kWhatIsFree = "fit";
+
 // Turns a member that may be a text into the object that the text is short for: "sgd" → {"kind": "sgd"}.
 Result<Json::Value*> Section(Json::Value& job, const char* name, const char* short_for, const char* flag) {
   Json::Value& section = job[name];
@@ -84,6 +87,10 @@ void AddJobFlags(CLI::App& command, JobFlags& flags) {
   add("--seed", flags.seed, "Of order, new weights and drop-out");
   command.add_flag("--deterministic", flags.deterministic, "The same bits, however often the job is interrupted")
       ->group("The job");
+  add("--fit", flags.fit,
+      "Compute a part of each step again to stay within so many bytes (1GiB), or within what is free")
+      ->expected(0, 1)
+      ->default_str(kWhatIsFree);
   add("--priority", flags.priority, "-1000 to 1000; the larger runs first");
 }
 
@@ -113,6 +120,13 @@ Result<Json::Value> LayOverJob(Json::Value job, const JobFlags& flags) {
   if (flags.seed) job["seed"] = Json::UInt64(*flags.seed);
   if (flags.priority) job["priority"] = Json::Int64(*flags.priority);
   if (flags.deterministic) job["deterministic"] = true;
+  if (flags.fit) {
+    job["memory"] = kWhatIsFree;
+    if (*flags.fit != kWhatIsFree) {
+      job["memory"] = Json::Value(Json::objectValue);
+      job["memory"]["fit"] = *flags.fit;
+    }
+  }
   return job;
 }
 

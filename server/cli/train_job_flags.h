@@ -30,6 +30,7 @@ struct JobFlags {
   std::optional<std::string> publish;
   std::optional<std::string> name;
   std::optional<std::uint64_t> seed;
+  std::optional<std::string> fit;  // The bound of its memory.
   std::optional<std::int64_t> priority;
   bool deterministic = false;
 };

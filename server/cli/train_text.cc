@@ -151,6 +151,12 @@ Result<std::string> EstimateText(const Json::Value& answer) {
   rows.push_back(
       {"ephemeral", BytesIn(answer, "ephemeral"),
        Format("in a step of {} examples{}", answer["batch"].asInt64(), peak.empty() ? "" : ", the most at " + peak)});
+  if (const Json::Value& fit = answer["fit"]; fit.isObject() && fit["slowdown"].isNumeric()) {
+    rows.push_back({"  all held", BytesIn(fit, "kept"), "if nothing was computed again"});
+    rows.push_back({"  at least", BytesIn(fit, "least"), "if as little is held as can be"});
+    const std::string slowdown = Format("{:.1f} %", 100 * fit["slowdown"].asDouble());
+    rows.push_back({"slowdown", slowdown, "of a step, by what is computed again"});
+  }
   return PlainTable(rows);
 }
 

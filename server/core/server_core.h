@@ -19,6 +19,7 @@ class JobService;
 }
 
 namespace tandem {
+class JobTurns;
 class MemoryAccount;
 
 // Names what this server is; the same over every front end.
@@ -60,6 +61,8 @@ struct ServerCore {
   const FlightRecorder* recorder = nullptr;
   // Null: nobody counts.
   const MemoryAccount* memory = nullptr;
+  // Null when there is no training.
+  JobTurns* turns = nullptr;
 
   // What /v2/health/ready and ServerReady answer.
   [[nodiscard]] bool Ready() const {

@@ -35,6 +35,19 @@ std::unique_ptr<MemoryGroup> GroupFor(const std::string& name, const JobOptions&
   return nullptr;
 }
 
+// Whether it keeps within its memory by a plan, which counts what no file stands behind.
+bool Fits(const TrainerRun& run) {
+  return run.job.fit && !run.limit;
+}
+
+// The limit on data that holds a trainer to its memory where no control group does. It also counts what libraries set
+// aside and never touch, several hundred megabytes, for which a plan that fits to the byte leaves no room: such a job is
+// held to its bound by what it holds alone, and to this for the worst.
+std::optional<std::uint64_t> DataLimit(const TrainerRun& run, std::optional<std::uint64_t> memory) {
+  constexpr std::uint64_t kSetAside = std::uint64_t{1} << 30;
+  return memory && Fits(run) ? *memory + kSetAside : memory;
+}
+
 // What the kernel does not allow for one trainer it allows for none: the log is told once.
 void TellOfFallbacks(const TrainerProcess& process, const JobOptions& options) {
   static std::once_flag not_idle;
@@ -61,18 +74,26 @@ int ThreadsOf(const TrainingJob& job, const JobOptions& options, int fixed) {
 }
 
 Result<std::unique_ptr<ContainedTrainer>> ContainedTrainer::Start(TrainerRun run, const std::string& name,
-                                                                  const JobOptions& options, const Clock& clock) {
+                                                                  const JobOptions& options, const Clock& clock,
+                                                                  std::optional<TurnPlan> turn) {
   run.data_root = options.data_root;
   const std::filesystem::path run_file = run.folder / "run.json";
   TANDEM_TRY(WriteRunFile(run, run_file));
   const int threads = run.threads;
-  const std::optional<std::uint64_t> memory = run.job.memory;
+  const std::optional<std::uint64_t> memory = run.limit ? run.limit : run.job.memory;
   auto group = GroupFor(name, options, memory);
+  const bool takes_turns = turn && options.turns != nullptr;
+  int lane = -1;
+  if (takes_turns && turn->grow) {
+    TANDEM_ASSIGN(lane, options.turns->OpenLane(turn->job.lane));
+  }
   TANDEM_ASSIGN(auto process, TrainerProcess::Start({.program = options.trainer,
                                                      .run_file = run_file,
                                                      .folder = run.folder,
-                                                     .memory = group ? std::nullopt : memory,
+                                                     .memory = group ? std::nullopt : DataLimit(run, memory),
                                                      .memory_group = group ? group->door() : -1,
+                                                     .lane = lane,
+                                                     .takes_turns = takes_turns,
                                                      .sign = options.sign,
                                                      .rank = options.rank,
                                                      .thrifty = options.thrifty,
@@ -89,8 +110,18 @@ Result<std::unique_ptr<ContainedTrainer>> ContainedTrainer::Start(TrainerRun run
   } else if (options.arbiter != nullptr && options.arbiter->holds()) {
     LogWarning("a trainer cannot be stopped for requests: there is no descriptor of its process", {{"trainer", name}});
   }
-  return std::unique_ptr<ContainedTrainer>(
-      new ContainedTrainer(options, clock, memory, std::move(group), std::move(process), std::move(lease)));
+  std::unique_ptr<TurnLease> turns;
+  if (takes_turns) {
+    turns = options.turns->Admit({.job = turn->job,
+                                  .board = &process->board(),
+                                  .bell = process->bell(),
+                                  .pidfd = process->pidfd(),
+                                  .ruled = lease.get(),
+                                  .owner = std::move(turn->owner),
+                                  .grow = std::move(turn->grow)});
+  }
+  return std::unique_ptr<ContainedTrainer>(new ContainedTrainer(
+      options, clock, memory, Fits(run), std::move(group), std::move(process), std::move(lease), std::move(turns)));
 }
 
 void ContainedTrainer::Unstop() {
@@ -98,16 +129,22 @@ void ContainedTrainer::Unstop() {
 }
 
 void ContainedTrainer::Pause(bool pause) {
-  if (pause) {
+  paused_ = pause;
+  if (turn_) turn_->SetPaused(pause);
+  HoldAtOperators(pause && !(turn_ && turn_->in_lane()));
+}
+
+void ContainedTrainer::HoldAtOperators(bool hold) {
+  if (hold) {
     hold_.Begin();
   } else {
     Unstop();
     hold_.End();
   }
   if (lease_) {
-    lease_->SetPaused(pause);
+    lease_->SetPaused(hold);
   } else {
-    process_->board().Set(pause ? Permit::kHold : Permit::kRun, clock_.Now());
+    process_->board().Set(hold ? Permit::kHold : Permit::kRun, clock_.Now());
   }
 }
 
@@ -120,6 +157,8 @@ void ContainedTrainer::Interrupt() {
     process_->board().Set(Permit::kRun, clock_.Now());
   }
   process_->Interrupt();
+  // After the signal: who hears that it is to begin no iteration more knows why.
+  if (turn_) turn_->End();
 }
 
 std::map<HoldReason, std::chrono::nanoseconds> ContainedTrainer::StoppedTimes() const {
@@ -133,6 +172,7 @@ std::map<HoldReason, std::chrono::nanoseconds> ContainedTrainer::HeldTimes() con
   if (const auto gated = process_->board().Signs().gated; gated > std::chrono::nanoseconds(0)) {
     times[HoldReason::kRequests] += std::min<std::chrono::nanoseconds>(gated, clock_.Now() - started_);
   }
+  if (turn_) times[HoldReason::kTurn] = turn_->waited();
   return times;
 }
 
@@ -158,6 +198,10 @@ std::chrono::nanoseconds ContainedTrainer::RunningTime() const {
 }
 
 void ContainedTrainer::RestoreOrders() {
+  if (turn_ && turn_->Restore() && !std::exchange(told_turn_, true)) {
+    LogWarning("a trainer has overwritten the word of its turns: it is given anew, now and whenever it does so again",
+               {{"pid", std::to_string(process_->pid())}});
+  }
   const auto overwritten = lease_ ? lease_->RestoreOrders() : process_->board().Restore();
   if (!overwritten || std::exchange(told_overwritten_, true)) return;
   overwritten_ = overwritten;
@@ -180,13 +224,18 @@ void ContainedTrainer::WatchHold(std::chrono::nanoseconds passed, bool held) {
 
 void ContainedTrainer::Watch() {
   RestoreOrders();
+  if (turn_ && turn_->blocks()) {
+    Kill("its trainer did not come to the end of an iteration in time, and was killed: others wait for its lane");
+  }
+  // It has come to share a lane since it was paused.
+  if (paused_ && hold_.on() && turn_ && turn_->in_lane()) HoldAtOperators(false);
   const std::chrono::nanoseconds running = RunningTime();
   const TrainerSigns signs = process_->board().Signs();
   const auto passed = std::min<std::chrono::nanoseconds>(running - std::exchange(watched_, running), kMostBetweenLooks);
   WatchHold(passed, signs.held);
   silent_ += passed;
   // That it waits is its own word, and believed only where it may wait for long.
-  const bool waits = hold_.on() && (signs.held || stopped_);
+  const bool waits = (hold_.on() && (signs.held || stopped_)) || (turn_ && turn_->waits());
   if (signs.ops != ops_ || waits) silent_ = std::chrono::nanoseconds(0);
   ops_ = signs.ops;
   if (lease_ && lease_->lost() && !process_->Poll() && !std::exchange(told_unruled_, true)) {
@@ -198,7 +247,7 @@ void ContainedTrainer::Watch() {
     Kill(Format("its trainer did nothing for {} s and was killed", seconds.count()));
   }
   if (!memory_ || group_) return;
-  if (const std::uint64_t held = process_->ResidentBytes(); held > *memory_) {
+  if (const std::uint64_t held = fits_ ? process_->AnonymousBytes() : process_->ResidentBytes(); held > *memory_) {
     Kill(Format("out of memory: its trainer held {} bytes, and the limit of the job is {} bytes (/memory)", held,
                 *memory_));
   }

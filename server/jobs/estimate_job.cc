@@ -48,7 +48,7 @@ Result<MemoryEstimate> EstimateJob(const TrainingJob& job, const fs::path& model
                  .threads = ThreadsOf(job, options, options.fixed_threads),
                  .estimate_only = true};
   const std::uint64_t bound = BoundFor(model);
-  run.job.memory = bound;
+  run.limit = bound;
   std::optional<MemoryEstimate> estimate;
   const auto note = [&](const TrainerEvent& event) {
     if (const auto* const told = std::get_if<EstimateEvent>(&event)) estimate = told->estimate;

@@ -11,22 +11,32 @@
 namespace tandem::jobs {
 namespace {
 
-SessionNeed SessionOf(const JobNeed& need, bool paused) {
-  return {.persistent = need.persistent, .ephemeral = need.ephemeral, .stays = paused};
+SessionNeed SessionOf(const JobNeed& need, bool paused, bool fits) {
+  // What is bounded is the process as a whole: what it has in a lane would be counted against it.
+  const bool alone = need.bounded || fits;
+  return {.persistent = need.persistent, .ephemeral = need.ephemeral, .stays = paused, .alone = alone};
 }
 
 }  // namespace
+
+SessionNeed JobMemory::Promise::Session() const {
+  return SessionOf(need, paused, guess.has_value());
+}
 
 JobMemory::~JobMemory() {
   for (const auto& [job, promise] : promised_) options_.memory->Leave(promise.session);
 }
 
-JobNeed JobMemory::NeedOf(const JobRecord& record) const {
+JobMemory::Promise JobMemory::PromiseFor(const JobRecord& record) const {
   const auto job = ParseTrainingJob(record.spec);
-  if (!job) return GuessNeed({}, {});
-  if (const auto noted = NeedAsNoted(record.memory); noted && !job->memory) return *noted;
-  const auto need = options_.need(*job, JobFolder::Of(options_.state, record.id).source_model());
-  return need ? *need : GuessNeed(*job, {});
+  if (!job) return {.need = GuessNeed({}, {})};
+  const bool fits = job->fit && !job->memory;
+  const auto noted = NeedAsNoted(record.memory);
+  if (noted && !job->memory && !fits) return {.need = *noted, .noted = true};
+  const auto told = options_.need(*job, JobFolder::Of(options_.state, record.id).source_model());
+  const JobNeed need = told ? *told : GuessNeed(*job, {});
+  if (!fits) return {.need = need};
+  return {.need = NeedWithin(need, options_.memory->Map().free), .guess = need};
 }
 
 bool JobMemory::Offer(std::span<const JobRecord> due) {
@@ -40,14 +50,20 @@ bool JobMemory::Offer(std::span<const JobRecord> due) {
     if (!promise.admitted && !std::ranges::contains(due, job, &JobRecord::id)) gone.push_back(job);
   }
   for (const JobId job : gone) Leave(job);
+  for (auto& [job, promise] : promised_) {
+    // What is free has changed since it asked.
+    if (!promise.admitted && promise.guess) {
+      SetPromised(promise, NeedWithin(*promise.guess, options_.memory->Map().free));
+    }
+  }
   int read = 0;
   for (const JobRecord& record : due) {
     if (promised_.contains(record.id)) continue;
     if (++read > kMostRead) return false;
-    const JobNeed need = NeedOf(record);
-    const SessionId session =
-        options_.memory->Ask(Format("job {}", record.id), SessionOf(need, false), -std::int64_t{record.priority});
-    promised_.emplace(record.id, Promise{.session = session, .need = need});
+    Promise promise = PromiseFor(record);
+    promise.session =
+        options_.memory->Ask(Format("job {}", record.id), promise.Session(), -std::int64_t{record.priority});
+    promised_.emplace(record.id, promise);
   }
   return true;
 }
@@ -77,25 +93,56 @@ void JobMemory::Leave(JobId job) {
 void JobMemory::SetPaused(JobId job, bool paused) {
   const auto promise = promised_.find(job);
   if (promise == promised_.end() || std::exchange(promise->second.paused, paused) == paused) return;
-  options_.memory->Recount(promise->second.session, SessionOf(promise->second.need, paused));
+  options_.memory->Recount(promise->second.session, promise->second.Session());
 }
 
-void JobMemory::Expect(JobId job, const JobNeed& need) {
+bool JobMemory::Expect(JobId job, const JobNeed& need) {
+  const auto found = promised_.find(job);
+  if (found == promised_.end() || found->second.need.bounded) return true;
+  Promise& promise = found->second;
+  Promise expected = promise;
+  expected.need = need;
+  if (promise.noted) expected.need.ephemeral = std::max(need.ephemeral, promise.need.ephemeral);
+  if (!options_.memory->Expect(promise.session, expected.Session())) return false;
+  promise = expected;
+  return true;
+}
+
+std::optional<MemoryBook::Place> JobMemory::LaneOf(JobId job) const {
   const auto promise = promised_.find(job);
-  if (promise != promised_.end() && !promise->second.need.bounded) Promised(promise->second, need);
+  return promise == promised_.end() ? std::nullopt : options_.memory->PlaceOf(promise->second.session);
+}
+
+std::function<std::uint64_t(std::uint64_t)> JobMemory::GrowthOf(JobId job) const {
+  const auto promise = promised_.find(job);
+  if (promise == promised_.end()) return {};
+  return [account = options_.memory, session = promise->second.session](std::uint64_t needed) {
+    return account->Grow(session, needed);
+  };
+}
+
+std::uint64_t JobMemory::Promised(JobId job) const {
+  const auto promise = promised_.find(job);
+  return promise == promised_.end() ? 0 : promise->second.need.total();
+}
+
+std::optional<std::uint64_t> JobMemory::BoundOf(JobId job) const {
+  const auto promise = promised_.find(job);
+  if (promise == promised_.end() || !promise->second.guess) return std::nullopt;
+  return promise->second.need.total();
 }
 
 void JobMemory::Watch(JobId job, std::uint64_t resident, std::uint64_t peak, bool settled) {
   const auto promise = promised_.find(job);
   if (promise == promised_.end()) return;
   options_.memory->Measure(promise->second.session, resident);
-  Promised(promise->second, CorrectNeed(promise->second.need, peak, settled));
+  SetPromised(promise->second, CorrectNeed(promise->second.need, peak, settled));
 }
 
-void JobMemory::Promised(Promise& promise, const JobNeed& need) const {
+void JobMemory::SetPromised(Promise& promise, const JobNeed& need) const {
   if (need == promise.need) return;
   promise.need = need;
-  options_.memory->Recount(promise.session, SessionOf(need, promise.paused));
+  options_.memory->Recount(promise.session, promise.Session());
 }
 
 std::string JobMemory::WhyWaiting(JobId job, bool in_detail) const {
@@ -107,8 +154,10 @@ std::string JobMemory::WhyWaiting(JobId job, bool in_detail) const {
 
 Status JobMemory::CheckEverFits(const TrainingJob& job, const std::filesystem::path& model) const {
   if (options_.memory == nullptr) return {};
-  TANDEM_ASSIGN(const JobNeed need, options_.need(job, model));
-  return options_.memory->CheckEverFits(SessionOf(need, false));
+  TANDEM_ASSIGN(JobNeed need, options_.need(job, model));
+  const bool fits = job.fit && !job.memory;
+  if (fits) need = NeedWithin(need, 0);
+  return options_.memory->CheckEverFits(SessionOf(need, /*paused=*/false, fits));
 }
 
 int JobMemory::news_fd() const {

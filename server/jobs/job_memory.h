@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -9,13 +10,10 @@
 
 #include "api/base/result.h"
 #include "api/base/training_job.h"
+#include "memory/memory_book.h"
 #include "server/jobs/job_need.h"
 #include "server/jobs/job_options.h"
 #include "server/jobs/job_record.h"
-
-namespace tandem {
-enum class SessionId : std::uint64_t;
-}
 
 namespace tandem::jobs {
 
@@ -41,8 +39,19 @@ class JobMemory {
 
   // It is held by a person, and does not end by itself; or goes on.
   void SetPaused(JobId job, bool paused);
-  // Its trainer has gone through what it will do, and expects to take that.
-  void Expect(JobId job, const JobNeed& need);
+  // Where its E is; nullopt where nobody counts, or it has none.
+  [[nodiscard]] std::optional<MemoryBook::Place> LaneOf(JobId job) const;
+  // Gives it more in its lane, where there is room, and tells how much it has. Any thread; as long as the account
+  // lives.
+  [[nodiscard]] std::function<std::uint64_t(std::uint64_t needed)> GrowthOf(JobId job) const;
+  // Bytes that it has; 0 where nobody counts.
+  [[nodiscard]] std::uint64_t Promised(JobId job) const;
+  // Its trainer has gone through what it will do, and expects to take that. False: there is no room for it now; it is
+  // to wait until there is.
+  [[nodiscard]] bool Expect(JobId job, const JobNeed& need);
+  // What a trainer of a job that is to fit into what is free may take; nullopt for a job with a bound of its own, for
+  // others, and where nobody counts memory.
+  [[nodiscard]] std::optional<std::uint64_t> BoundOf(JobId job) const;
   // Its trainer holds so much now, and held so much at most.
   void Watch(JobId job, std::uint64_t resident, std::uint64_t peak, bool settled);
 
@@ -61,14 +70,20 @@ class JobMemory {
   struct Promise {
     SessionId session{};
     JobNeed need;
+    // Of one that is to fit into what is free, and is held to that: how much it asks for follows from both.
+    std::optional<JobNeed> guess = std::nullopt;
+    bool noted = false;  // By an earlier trainer: what this one expects may be more, but not less.
     bool admitted = false;
     bool paused = false;
+
+    // As the book has it.
+    [[nodiscard]] SessionNeed Session() const;
   };
 
   // Is promised that from now on.
-  void Promised(Promise& promise, const JobNeed& need) const;
+  void SetPromised(Promise& promise, const JobNeed& need) const;
   // As an earlier trainer has noted it, else a guess; what its trainer cannot read the trainer is to complain of.
-  [[nodiscard]] JobNeed NeedOf(const JobRecord& record) const;
+  [[nodiscard]] Promise PromiseFor(const JobRecord& record) const;
 
   // Constant after construction.
   const JobOptions& options_;

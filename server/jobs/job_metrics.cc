@@ -49,11 +49,11 @@ void JobMetrics::Retried(JobId job) {
   ++Find(job).totals.retries;
 }
 
-void JobMetrics::Iterated(JobId job, std::int64_t steps, double loss) {
+void JobMetrics::Iterated(JobId job, std::int64_t steps, std::optional<double> loss) {
   const MutexLock lock(mu_);
   JobTotals& totals = Find(job).totals;
   totals.iterations += std::max<std::int64_t>(0, steps);
-  totals.loss = loss;
+  if (loss) totals.loss = loss;
 }
 
 void JobMetrics::Checkpointed(JobId job) {

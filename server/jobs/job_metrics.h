@@ -59,7 +59,7 @@ class JobMetrics {
 
   void Started(JobId job) EXCLUDES(mu_);
   void Retried(JobId job) EXCLUDES(mu_);
-  void Iterated(JobId job, std::int64_t steps, double loss) EXCLUDES(mu_);
+  void Iterated(JobId job, std::int64_t steps, std::optional<double> loss) EXCLUDES(mu_);
   void Checkpointed(JobId job) EXCLUDES(mu_);
   void Estimated(JobId job, const MemoryEstimate& estimate, const MemoryUse& use) EXCLUDES(mu_);
   void Held(JobId job, HoldReason reason, std::chrono::nanoseconds time) EXCLUDES(mu_);

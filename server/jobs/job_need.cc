@@ -55,6 +55,12 @@ Result<JobNeed> GuessNeedOf(const TrainingJob& job, const std::filesystem::path&
                              nodes, [](const OnnxNode& node) { return node.op.starts_with("Conv"); })});
 }
 
+JobNeed NeedWithin(const JobNeed& need, std::uint64_t free) {
+  constexpr std::uint64_t kLeastPart = 16;
+  const std::uint64_t rest = free > need.persistent ? free - need.persistent : 0;
+  return {.persistent = need.persistent, .ephemeral = std::max(rest, need.ephemeral / kLeastPart)};
+}
+
 JobNeed NeedAsTold(std::uint64_t persistent, std::uint64_t ephemeral) {
   return {.persistent = std::min(persistent, kMost), .ephemeral = std::min(ephemeral, kMost)};
 }

@@ -41,6 +41,10 @@ struct ModelSize {
 // The same for a file. Errors name it.
 [[nodiscard]] Result<JobNeed> GuessNeedOf(const TrainingJob& job, const std::filesystem::path& model);
 
+// The same of a job that is to fit into what is free: all of that until its trainer tells what it takes of it, but
+// never less than P and a sixteenth of E, below which a step is not brought, by guess.
+[[nodiscard]] JobNeed NeedWithin(const JobNeed& need, std::uint64_t free);
+
 // What a trainer says that its job will take. It may say anything, so no more than a machine has ever had.
 [[nodiscard]] JobNeed NeedAsTold(std::uint64_t persistent, std::uint64_t ephemeral);
 // What is noted of a job that had a trainer before (JobRecord::memory): what that measured, else what it estimated.

@@ -10,6 +10,7 @@
 
 namespace tandem {
 class Arbiter;
+class JobTurns;
 class MemoryAccount;
 class RunLog;
 }  // namespace tandem
@@ -22,6 +23,7 @@ struct JobOptions {
   std::vector<std::filesystem::path> repositories;  // Of models; as the model repository has them.
   std::filesystem::path trainer;                    // The program.
   Arbiter* arbiter = nullptr;                       // Rules over trainers; borrowed. Null: nobody does.
+  JobTurns* turns = nullptr;                        // Among jobs; borrowed. Null: all run side by side.
   RunLog* runs = nullptr;                           // Of requests beside training; borrowed. Null: nobody tells.
   int sign = -1;                                    // As a TrainerLaunch has it.
   TrainerClass rank = TrainerClass::kIdle;          // Of trainers, for the kernel.

@@ -5,6 +5,7 @@
 #include "server/jobs/estimate_job.h"
 #include "server/jobs/job_service.h"
 #include "server/jobs/submission_check.h"
+#include "server/memory/memory_account.h"
 
 namespace tandem::jobs {
 
@@ -17,6 +18,8 @@ void JobService::Estimate(TrainingJob job, Done<MemoryEstimate> done) {
           Fail(ErrorCode::kUnavailable, "{} estimates are waited for already; try again in a while", estimates_));
     }
     ++estimates_;
+    // As if it began now.
+    if (job.fit && !job.memory && options_.memory != nullptr) job.memory = options_.memory->Map().free;
     estimating_->Do(
         [this, job = std::move(job), model = std::move(source->model), answer = std::move(answer)]() mutable {
           auto estimate = EstimateJob(job, model, options_, clock_, draining_);

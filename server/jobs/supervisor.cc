@@ -166,6 +166,7 @@ void Supervisor::Turn() {
   WatchMachine();
   SettleDue();
   if (!draining_) StartDue();
+  FollowLanes();
 }
 
 void Supervisor::WatchMachine() {
@@ -252,7 +253,7 @@ Status Supervisor::StartJob(JobRecord record) {
   auto job = ParseTrainingJob(record.spec);
   if (!job) return std::unexpected(job.error().ToError());
   const JobFolder folder = JobFolder::Of(options_.state, record.id);
-  const TrainerRun run{
+  TrainerRun run{
       .job = *job,
       .model = folder.source_model(),
       .folder = folder.path,
@@ -260,7 +261,9 @@ Status Supervisor::StartJob(JobRecord record) {
       .threads = ThreadsOf(*job, options_, record.fixed_threads.value_or(options_.fixed_threads)),
       .number = record.id,
   };
-  TANDEM_ASSIGN(auto trainer, ContainedTrainer::Start(run, Format("job-{}", record.id), options_, clock_));
+  if (const auto bound = memory_.BoundOf(record.id)) run.job.memory = bound;
+  TANDEM_ASSIGN(auto trainer, ContainedTrainer::Start(run, Format("job-{}", record.id), options_, clock_,
+                                                      PlanOf(record, run.threads)));
   LogInfo("trainer started", {{"job", std::to_string(record.id)}, {"pid", std::to_string(trainer->process().pid())}});
   metrics_.Started(record.id);
   const MonotonicTime now = clock_.Now();
@@ -309,6 +312,11 @@ void Supervisor::Finish(Active& active, const TrainerExit& exit) {
   Save(active);
   const JobId id = active.record.id;
   LogInfo("trainer ended", {{"job", std::to_string(id)}, {"how", exit.clean() ? "well" : exit.Words()}});
+  if (active.to_wait) {
+    return Settle(id, [this, progress = active.progress, id] {
+      return Requeue(id, progress, "needs more memory than it was begun with");
+    });
+  }
   if (active.end && !active.trainer->killed()) {
     const EndEvent& end = *active.end;
     switch (end.outcome) {
@@ -320,7 +328,9 @@ void Supervisor::Finish(Active& active, const TrainerExit& exit) {
           return Succeed(id, job, progress, end);
         });
       case TrainerOutcome::kInterrupted:
-        return Settle(id, [this, progress = active.progress, id] { return Requeue(id, progress); });
+        return Settle(id, [this, progress = active.progress, id] {
+          return Requeue(id, progress, "interrupted; goes on from its checkpoint");
+        });
       case TrainerOutcome::kFailed: return Settle(id, [this, id, why = end.error] { return Retry(id, why); });
     }
   }
@@ -342,11 +352,10 @@ Status Supervisor::Succeed(JobId id, const TrainingJob& job, const JobProgress& 
   return {};
 }
 
-Status Supervisor::Requeue(JobId id, const JobProgress& progress) {
+Status Supervisor::Requeue(JobId id, const JobProgress& progress, const char* why) {
   TANDEM_ASSIGN(const JobRecord current, store_.Get(id));
   if (current.state == JobState::kPaused) return {};  // It waits on, without a trainer.
-  TANDEM_TRY(store_.Transition(id, JobAction::kRequeue,
-                               {.reason = "interrupted; goes on from its checkpoint", .progress = progress}));
+  TANDEM_TRY(store_.Transition(id, JobAction::kRequeue, {.reason = why, .progress = progress}));
   return {};
 }
 

@@ -81,6 +81,7 @@ class Supervisor {
     std::vector<SeriesPoint> rates;
     MonotonicTime saved_at;
     std::optional<EndEvent> end;
+    bool to_wait = false;                    // For memory, as it needs more than it was begun with: it is being ended.
     std::optional<std::int64_t> first_step;  // That this trainer began with.
     std::optional<MemoryEstimate> estimate;
     std::int64_t counted_step = 0;                                 // Up to here its steps are in the metrics.
@@ -104,6 +105,10 @@ class Supervisor {
   [[nodiscard]] bool ReadDue(std::vector<JobRecord>& due);
   void WatchMemory(Active& active);
   [[nodiscard]] Status StartJob(JobRecord record);  // It has been admitted.
+  // How a job takes turns, whose trainer has so many threads.
+  [[nodiscard]] TurnPlan PlanOf(const JobRecord& record, int threads) const;
+  // Lanes are as long as was promised, and used where jobs share them.
+  void FollowLanes();
   void TakeEvents(Active& active);
   void Take(Active& active, const PlanEvent& event);
   void Take(Active& active, const StepEvent& event);
@@ -128,7 +133,7 @@ class Supervisor {
   void SaveProfile(Active& active);
   void Finish(Active& active, const TrainerExit& exit);
   [[nodiscard]] Status Succeed(JobId id, const TrainingJob& job, const JobProgress& progress, const EndEvent& end);
-  [[nodiscard]] Status Requeue(JobId id, const JobProgress& progress);
+  [[nodiscard]] Status Requeue(JobId id, const JobProgress& progress, const char* why);
   [[nodiscard]] Status BringToRunning(JobId id);
   // Queues a job again that has failed, after a while, or ends it when that would not help or was tried often enough.
   [[nodiscard]] Status Retry(JobId id, const Error& why);

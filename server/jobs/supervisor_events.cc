@@ -31,10 +31,13 @@ void Supervisor::TakeEvents(Active& active) {
 
 void Supervisor::Take(Active& active, const PlanEvent& event) {
   active.first_step = event.first_step;
+  // A trainer that is lost may have come farther, and have saved that, than it has told.
+  active.counted_step = std::min(active.progress.step, event.first_step);
   active.progress.step = event.first_step;
   active.progress.total_steps = event.total_steps;
   active.progress_unsaved = true;
-  active.counted_step = event.first_step;
+  active.trainer->SetProgress(event.first_step, event.total_steps);
+  CountSteps(active, event.first_step);
   const auto state = store_.Get(active.record.id);
   if (state && state->state == JobState::kAdmitted) {
     LogIfFailed(store_.Transition(active.record.id, JobAction::kStart), "a job could not be marked as running",
@@ -49,6 +52,7 @@ void Supervisor::Take(Active& active, const StepEvent& event) {
   active.progress.step = event.step;
   active.progress.epoch = event.epoch;
   active.progress.loss = event.loss;
+  active.trainer->SetProgress(event.step, active.progress.total_steps);
   CountSteps(active, event.step);
   active.progress_unsaved = true;
   active.losses.push_back({.step = event.step, .value = event.loss});
@@ -103,6 +107,9 @@ void Supervisor::Take(Active& active, const CheckpointEvent& event) {
     }
   }
   metrics_.Checkpointed(id);
+  active.progress.step = std::max(active.progress.step, event.step);
+  active.progress_unsaved = true;
+  CountSteps(active, event.step);
   body["bytes"] = Json::UInt64(event.bytes);
   AddEvent(id, "checkpoint", JsonLine(body));
 }
@@ -126,7 +133,10 @@ void Supervisor::Take(Active& active, const EstimateEvent& event) {
   active.estimate = event.estimate;
   LogIfFailed(store_.SetMemory(id, JsonLine(JobMemoryToJson(active.estimate, std::nullopt))),
               "an estimate could not be saved", id);
-  memory_.Expect(id, NeedAsTold(event.estimate.persistent.total(), event.estimate.ephemeral));
+  if (memory_.Expect(id, NeedAsTold(event.estimate.persistent.total(), event.estimate.ephemeral))) return;
+  // It has not begun: nothing is lost.
+  active.to_wait = true;
+  active.trainer->process().Kill();
 }
 
 void Supervisor::Take(Active& active, const MemoryEvent& event) {
@@ -145,8 +155,8 @@ void Supervisor::Take(Active& active, const EndEvent& event) {
 void Supervisor::CountSteps(Active& active, std::int64_t step) {
   // A trainer's word; it does no more steps than it has planned.
   step = std::min(step, active.progress.total_steps);
-  if (step <= active.counted_step || !active.progress.loss) return;
-  metrics_.Iterated(active.record.id, step - active.counted_step, *active.progress.loss);
+  if (step <= active.counted_step) return;
+  metrics_.Iterated(active.record.id, step - active.counted_step, active.progress.loss);
   active.counted_step = step;
 }
 

@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <sched.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -40,6 +41,8 @@ struct Child {
   int log = -1;
   int events = -1;
   int board = -1;
+  int bell = -1;
+  int lane = -1;
   int sign = -1;
   int memory_group = -1;
   rlim_t memory = RLIM_INFINITY;
@@ -100,16 +103,32 @@ void WriteFile(const char* path, const char* text) {
   const int events = ::fcntl(child.events, F_DUPFD, 16);
   const int board = ::fcntl(child.board, F_DUPFD, 16);
   const int sign = child.sign < 0 ? -1 : ::fcntl(child.sign, F_DUPFD, 16);
-  const int nothing = ::open("/dev/null", O_RDONLY);
+  const int nothing = ::open("/dev/null", O_RDWR);
+  const int bell = ::fcntl(child.bell < 0 ? nothing : child.bell, F_DUPFD, 16);
+  const int lane = ::fcntl(child.lane < 0 ? nothing : child.lane, F_DUPFD, 16);
   if (::dup2(nothing, STDIN_FILENO) < 0 || ::dup2(log, STDOUT_FILENO) < 0 || ::dup2(log, STDERR_FILENO) < 0 ||
-      ::dup2(events, kTrainerEventsFd) < 0 || ::dup2(board, kTrainerBoardFd) < 0 ||
-      ::chdir(child.folder.c_str()) != 0) {
+      ::dup2(events, kTrainerEventsFd) < 0 || ::dup2(board, kTrainerBoardFd) < 0 || ::dup2(bell, kTrainerBellFd) < 0 ||
+      ::dup2(lane, kTrainerLaneFd) < 0 || ::chdir(child.folder.c_str()) != 0) {
     ::_exit(127);
   }
   const int shown = sign < 0 ? -1 : ::dup2(sign, kTrainerSignFd);
   ::syscall(SYS_close_range, shown < 0 ? kTrainerSignFd : kTrainerSignFd + 1, ~0U, 0);
   ::execve(child.program.c_str(), child.arguments.data(), child.variables.data());
   ::_exit(127);
+}
+
+struct Pages {
+  std::uint64_t resident = 0;
+  std::uint64_t shared = 0;  // Of files, and what processes share.
+};
+
+// None of a process that has gone.
+Pages PagesOf(pid_t pid) {
+  std::ifstream in(Format("/proc/{}/statm", pid));
+  std::uint64_t total = 0;
+  Pages pages;
+  in >> total >> pages.resident >> pages.shared;
+  return pages;
 }
 
 }  // namespace
@@ -127,13 +146,17 @@ Result<std::unique_ptr<TrainerProcess>> TrainerProcess::Start(const TrainerLaunc
   };
   if (::access(launch.program.c_str(), X_OK) != 0) return failed(launch.program.c_str());
   TANDEM_ASSIGN(auto board, TrainerBoard::Create());
+  if (launch.takes_turns) board->SetTurn(Turn::kWait);
   std::array<int, 2> pipe{};
   if (::pipe2(pipe.data(), O_CLOEXEC) != 0) return failed("pipe");
   ::fcntl(pipe[0], F_SETFL, O_NONBLOCK);
   const int log = ::open(LogFile(launch.folder).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (log < 0) {
-    const auto error = failed("its log");
-    for (const int fd : pipe) ::close(fd);
+  const int bell = launch.takes_turns ? ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) : -1;
+  if (log < 0 || (launch.takes_turns && bell < 0)) {
+    const auto error = failed(log < 0 ? "its log" : "its bell");
+    for (const int fd : {pipe[0], pipe[1], log, bell}) {
+      if (fd >= 0) ::close(fd);
+    }
     return error;
   }
   Child child{.program = launch.program,
@@ -145,6 +168,8 @@ Result<std::unique_ptr<TrainerProcess>> TrainerProcess::Start(const TrainerLaunc
               .log = log,
               .events = pipe[1],
               .board = board->fd(),
+              .bell = bell,
+              .lane = launch.lane,
               .sign = launch.sign,
               .memory_group = launch.memory_group,
               .memory = launch.memory ? static_cast<rlim_t>(*launch.memory) : RLIM_INFINITY,
@@ -162,6 +187,7 @@ Result<std::unique_ptr<TrainerProcess>> TrainerProcess::Start(const TrainerLaunc
   ::close(pipe[1]);
   if (pid < 0) {
     ::close(pipe[0]);
+    if (bell >= 0) ::close(bell);
     errno = error;
     return failed("fork");
   }
@@ -172,16 +198,23 @@ Result<std::unique_ptr<TrainerProcess>> TrainerProcess::Start(const TrainerLaunc
   const bool yields = launch.rank == TrainerClass::kIdle && ::sched_setscheduler(pid, SCHED_IDLE, &idle) == 0;
   const auto pidfd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
   return std::unique_ptr<TrainerProcess>(
-      new TrainerProcess(pid, pidfd, pipe[0], yields, std::move(unpinned), std::move(board)));
+      new TrainerProcess(pid, pidfd, pipe[0], bell, yields, std::move(unpinned), std::move(board)));
 }
 
-TrainerProcess::~TrainerProcess() {
+void TrainerProcess::End() {
   Kill();
   while (!exit_) {
     int status = 0;
-    if (::waitpid(pid_, &status, 0) == pid_ || errno != EINTR) break;
+    const pid_t ended = ::waitpid(pid_, &status, 0);
+    if (ended < 0 && errno == EINTR) continue;
+    exit_ = TrainerExit{.code = 0, .signal = SIGKILL};
   }
+}
+
+TrainerProcess::~TrainerProcess() {
+  End();
   ::close(events_);
+  if (bell_ >= 0) ::close(bell_);
   if (pidfd_ >= 0) ::close(pidfd_);
 }
 
@@ -242,11 +275,12 @@ std::optional<TrainerExit> TrainerProcess::Poll() {
 }
 
 std::uint64_t TrainerProcess::ResidentBytes() const {
-  std::ifstream in(Format("/proc/{}/statm", pid_));
-  std::uint64_t total = 0;
-  std::uint64_t resident = 0;
-  in >> total >> resident;
-  return resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  return PagesOf(pid_).resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+std::uint64_t TrainerProcess::AnonymousBytes() const {
+  const Pages pages = PagesOf(pid_);
+  return (pages.resident - std::min(pages.shared, pages.resident)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
 std::uint64_t TrainerProcess::PeakResidentBytes() const {

@@ -20,8 +20,10 @@ struct TrainerLaunch {
   std::filesystem::path run_file;
   std::filesystem::path folder;  // Of the job: the trainer's working directory, with its log.
   std::optional<std::uint64_t> memory;
-  int memory_group = -1;  // The door of a MemoryGroup; borrowed.
-  int sign = -1;          // The descriptor of a ServingSign that it is shown; borrowed. -1: none.
+  int memory_group = -1;     // The door of a MemoryGroup; borrowed.
+  int lane = -1;             // Pages of a lane that it may use; borrowed. -1: it has none.
+  bool takes_turns = false;  // It waits for its first.
+  int sign = -1;             // The descriptor of a ServingSign that it is shown; borrowed. -1: none.
   TrainerClass rank = TrainerClass::kIdle;
   bool thrifty = false;    // Threads that wait for one another sleep soon: what they burn would be missing elsewhere.
   std::vector<int> cores;  // That it may run on; empty: all that this process may.
@@ -56,6 +58,8 @@ class TrainerProcess {
   [[nodiscard]] bool yields() const { return yields_; }
   // Why it cannot be kept to its cores, and runs on all that this process may; empty when it is.
   [[nodiscard]] const std::string& unpinned() const { return unpinned_; }
+  // What it rings when it waits for its turn; -1 when it takes none.
+  [[nodiscard]] int bell() const { return bell_; }
   // Readable when events wait to be read, or nobody can write any more.
   [[nodiscard]] int events_fd() const { return events_; }
 
@@ -68,22 +72,28 @@ class TrainerProcess {
   // Asks it to write a checkpoint and end; one that waits at its board does so when it goes on.
   void Interrupt();
   void Kill();
+  // Kills it if it still runs, and returns when it has gone.
+  void End();
   // Stops it wherever it is, or lets it on.
   void Stop(bool stop);
   // How it ended; nullopt while it runs. Does not wait.
   [[nodiscard]] std::optional<TrainerExit> Poll();
   // Bytes that it holds in memory, with what is mapped from files; 0 when that cannot be told.
   [[nodiscard]] std::uint64_t ResidentBytes() const;
+  // Of that what no file stands behind.
+  [[nodiscard]] std::uint64_t AnonymousBytes() const;
   // The most that it ever held.
   [[nodiscard]] std::uint64_t PeakResidentBytes() const;
   // CPU time that it has used, with all of its threads; 0 when that cannot be told.
   [[nodiscard]] std::chrono::nanoseconds CpuTime() const;
 
  private:
-  TrainerProcess(int pid, int pidfd, int events, bool yields, std::string unpinned, std::unique_ptr<TrainerBoard> board)
+  TrainerProcess(int pid, int pidfd, int events, int bell, bool yields, std::string unpinned,
+                 std::unique_ptr<TrainerBoard> board)
       : pid_(pid),
         pidfd_(pidfd),
         events_(events),
+        bell_(bell),
         yields_(yields),
         unpinned_(std::move(unpinned)),
         board_(std::move(board)) {}
@@ -92,6 +102,7 @@ class TrainerProcess {
   const int pid_;
   const int pidfd_;
   const int events_;
+  const int bell_;
   const bool yields_;
   const std::string unpinned_;
   const std::unique_ptr<TrainerBoard> board_;

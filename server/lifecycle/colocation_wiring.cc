@@ -82,6 +82,10 @@ Result<Colocation> SetUpColocation(const ServeOptions& options, const Clock& clo
   colocation.toll = std::make_unique<TrainingToll>(Workers(options));
   colocation.arbiter =
       std::make_unique<Arbiter>(clock, policy, std::move(limits), machine, &recorder, colocation.toll.get());
+  TANDEM_ASSIGN(auto jobs, MakeJobPolicy(options.job_policy));
+  if (options.allow_training) {
+    TANDEM_ASSIGN(colocation.turns, JobTurns::Create(clock, std::move(jobs)));
+  }
   return colocation;
 }
 

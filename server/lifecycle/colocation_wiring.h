@@ -6,6 +6,7 @@
 
 #include "api/base/clock.h"
 #include "colocation/arbiter.h"
+#include "colocation/job_turns.h"
 #include "colocation/policy.h"
 #include "colocation/serving_sign.h"
 #include "profiler/flight_recorder.h"
@@ -26,6 +27,7 @@ struct Colocation {
   std::unique_ptr<ServingSign> sign;   // From the dispatcher to trainers; null where the policy has no use for it.
   std::unique_ptr<TrainingToll> toll;  // From the arbiter and the dispatcher to those who answer requests.
   std::unique_ptr<Arbiter> arbiter;    // After the toll, which it borrows.
+  std::unique_ptr<JobTurns> turns;     // Among training jobs; null where there are none.
 };
 
 // As the options want it. When cores are divided, the calling thread, and all that it starts from now on, keeps to

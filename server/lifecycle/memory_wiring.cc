@@ -51,10 +51,17 @@ Result<MemoryParts> SetUpMemory(ServeOptions& options) {
 repository::MemoryCounter CountVersions(std::shared_ptr<MemoryAccount> account) {
   return [account = std::move(account)](const repository::VersionMemory& version) -> std::shared_ptr<void> {
     std::string name = Format("{} version {}", version.model, version.version);
-    auto counted = std::make_shared<CountedMemory>(
-        account, MemoryKind::kModel, name,
-        SessionNeed{.persistent = version.Persistent(), .ephemeral = version.run, .stays = true});
+    const SessionNeed need{.persistent = version.Persistent(), .ephemeral = version.run, .stays = true};
+    auto counted = std::make_shared<CountedMemory>(account, MemoryKind::kModel, name, need);
     if (version.measured) counted->Measure(*version.measured);
+    if (version.runs != nullptr) {
+      version.runs->Listen(version.run, version.largest_input,
+                           [need, weak = std::weak_ptr(counted)](std::uint64_t expected) {
+                             SessionNeed now = need;
+                             now.ephemeral = expected;
+                             if (const auto still = weak.lock()) still->Recount(now);
+                           });
+    }
     if (const std::uint64_t overhang = account->Map().overhang; overhang > 0) {
       LogWarning("a model has memory that the budget does not: no job is begun until others leave",
                  {{"model", std::move(name)}, {"too_much", ByteText(overhang)}});

@@ -13,6 +13,7 @@
 #include "runtimes/onnx/ort_library.h"
 #include "runtimes/onnx/process_memory.h"
 #include "runtimes/onnx/session_spec.h"
+#include "server/lifecycle/training_wiring.h"
 #include "server/log/log.h"
 
 namespace tandem {
@@ -28,6 +29,13 @@ bool ChoosesWidths(const ServeOptions& o) {
 int Workers(const ServeOptions& o) {
   if (o.workers > 0) return o.workers;
   return ChoosesWidths(o) ? RunThreads(o) : 1;
+}
+
+CoreSeats RunSeats(const ServeOptions& o) {
+  std::vector<int> cores = AllowedCoreNumbers();
+  const bool alone = ChoosesWidths(o) || Workers(o) == 1;
+  if (!o.pin_threads || !alone || cores.size() < 2 || std::ssize(cores) != RunThreads(o)) return {};
+  return CoreSeats(std::move(cores));
 }
 
 std::chrono::milliseconds Milliseconds(double seconds) {
@@ -71,8 +79,11 @@ Result<std::shared_ptr<const OrtEnvironment>> StartOrt(const ServeOptions& o) {
   // CUDA reserves addresses far beyond what it uses.
   if (!library->HasProvider("CUDAExecutionProvider")) BoundProcessMemory();
   LogInfo("ONNX Runtime loaded", {{"version", library->version()}, {"library", library->path()}});
+  std::vector<int> cores = RunSeats(o).cores();
+  if (!cores.empty()) cores.erase(cores.begin());  // The first one is that of the thread that begins the run.
   return OrtEnvironment::Create(std::move(library),
                                 {.intra_op_threads = RunThreads(o),
+                                 .cores = std::move(cores),
                                  .spin = o.spin,
                                  .max_activation_bytes = o.max_activation_bytes,
                                  .log = [](OrtSeverity severity, std::string_view text) {
@@ -82,8 +93,9 @@ Result<std::shared_ptr<const OrtEnvironment>> StartOrt(const ServeOptions& o) {
 }
 
 std::string RunSetting(const ServeOptions& o, const OrtEnvironment& ort) {
-  return Format("onnxruntime {}, {} threads{}, {} workers, {} cores of {}", ort.library().version(), RunThreads(o),
-                o.spin ? " that spin" : "", Workers(o), AllowedCores(), CpuModel());
+  return Format("onnxruntime {}, {} threads{}{}, {} workers, {} cores of {}", ort.library().version(), RunThreads(o),
+                o.spin ? " that spin" : "", RunSeats(o).cores().empty() ? "" : " on cores of their own", Workers(o),
+                AllowedCores(), CpuModel());
 }
 
 Result<repository::RepositoryOptions> RepositorySettings(const ServeOptions& o) {
@@ -95,6 +107,7 @@ Result<repository::RepositoryOptions> RepositorySettings(const ServeOptions& o) 
   settings.load_models = o.load_model;
   settings.poll_interval = Milliseconds(o.repository_poll_secs);
   settings.threads = ChoosesWidths(o) ? RunThreads(o) : 1;
+  if (const std::filesystem::path state = StateFolder(o); !state.empty()) settings.weights_folder = state / "weights";
   for (const std::string& name : o.provider) {
     TANDEM_TRY(ParseProvider(name));
     settings.default_providers.push_back({.name = name, .options = {}});

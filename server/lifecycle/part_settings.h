@@ -6,6 +6,7 @@
 #include <string>
 
 #include "api/base/result.h"
+#include "colocation/core_seats.h"
 #include "runtimes/onnx/ort_environment.h"
 #include "server/http/tls.h"
 #include "server/lifecycle/memory_budgets.h"
@@ -23,6 +24,9 @@ namespace tandem {
 [[nodiscard]] int RunThreads(const ServeOptions& o);
 [[nodiscard]] bool ChoosesWidths(const ServeOptions& o);
 [[nodiscard]] int Workers(const ServeOptions& o);
+// The cores that threads of runs keep to. None where other processes, or runs on all threads beside one another, may
+// want the same ones.
+[[nodiscard]] CoreSeats RunSeats(const ServeOptions& o);
 [[nodiscard]] std::optional<http::TlsOptions> Tls(const ServeOptions& o);
 // Of the memory that this process may have and that the operator gives to all of the server. Says in the log what there
 // is no room for.

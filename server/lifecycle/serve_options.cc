@@ -9,6 +9,7 @@
 #include <arpa/inet.h>
 
 #include "api/base/format.h"
+#include "colocation/job_policy.h"
 #include "colocation/policy.h"
 #include "memory/device_budget.h"
 #include "profiler/flight_recorder.h"
@@ -152,6 +153,11 @@ void AddServeFlags(CLI::App& app, ServeOptions& o) {
        compute);
   Flag(app, "--threads", o.threads, "Threads of one run; 0: all usable cores", compute)->check(CLI::Range(0, 1024));
   Flag(app, "--spin", o.spin, "Let idle compute threads poll: faster, but they keep the cores busy", compute);
+  Flag(app, "--pin-threads", o.pin_threads,
+       "Where runs have a thread for each core, keep each to a core of its own; "
+       "false: another program computes on these cores, too",
+       compute)
+      ->capture_default_str();
   Flag(app, "--workers", o.workers,
        "Runs under way at once, each on all threads; 0: as many as threads, each on one of them when several wait, "
        "else on "
@@ -178,6 +184,12 @@ void AddServeFlags(CLI::App& app, ServeOptions& o) {
       ->check(CLI::Range(0, 1024));
   Flag(app, "--max-training-jobs", o.max_training_jobs, "Jobs that are trained at once", training)
       ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  Flag(app, "--job-policy", o.job_policy,
+       "Whose iteration is next when several jobs are trained: pack (all side by side), fifo, srtf, fair, fair_memory, "
+       "priority",
+       training)
+      ->check(CLI::IsMember(Names(JobPolicyNames())))
       ->capture_default_str();
   Flag(app, "--training-attempts", o.training_attempts, "Trainers that may fail before their job does", training)
       ->check(CLI::Range(1, 1000))

@@ -37,6 +37,7 @@ struct ServeOptions {
   std::vector<std::string> provider;
   int threads = 0;  // 0: the cores this process may use.
   bool spin = false;
+  bool pin_threads = true;  // Where runs may have a thread for each core.
   int workers = 0;  // 0: one for each thread, and a run has one thread or all of them.
   std::uint64_t max_activation_bytes = 0;
 
@@ -46,6 +47,7 @@ struct ServeOptions {
   std::string colocation = "tandem";
   int training_threads = 0;  // 0: all usable cores; under a CPU limit up to twice as many.
   int max_training_jobs = 1;
+  std::string job_policy = "pack";
   int training_attempts = 5;
   double training_hang_secs = 300;
   std::string training_cgroup = "auto";  // Or "none", or a folder.

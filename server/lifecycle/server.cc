@@ -174,7 +174,8 @@ Status Server::Parts::BuildCore() {
                                            },
                                        .recorder = &*recorder,
                                        .toll = colocation->toll.get(),
-                                       .sign = colocation->sign.get()});
+                                       .sign = colocation->sign.get(),
+                                       .seats = RunSeats(options)});
   inference.emplace(
       InferenceService::Parts{clock, *dispatcher, *regions, *metrics, colocation->arbiter.get(), &*recorder,
                               colocation->toll.get()},
@@ -197,7 +198,8 @@ Status Server::Parts::BuildCore() {
                           .jobs = training.get(),
                           .training_off = training_off,
                           .recorder = &*recorder,
-                          .memory = memory->account.get()});
+                          .memory = memory->account.get(),
+                          .turns = training ? colocation->turns.get() : nullptr});
   collector.emplace([this] { return repository->Snapshot(); },
                     [this](const Servable& s) { return dispatcher->queued(s); });
   prometheus::BuildGauge()
@@ -228,6 +230,9 @@ std::string Server::Parts::MetricsText() {
     for (auto& family : TrainingFamilies(training->Totals())) families.push_back(std::move(family));
   }
   for (auto& family : ColocationFamilies(colocation->arbiter->State())) families.push_back(std::move(family));
+  if (training) {
+    for (auto& family : TurnFamilies(colocation->turns->State())) families.push_back(std::move(family));
+  }
   for (auto& family : MemoryFamilies(memory->account->Map())) families.push_back(std::move(family));
   for (auto& family : collector->Collect()) families.push_back(std::move(family));
   return prometheus::TextSerializer().Serialize(families);

@@ -35,13 +35,15 @@ jobs::JobOptions Settings(const ServeOptions& o, const Colocation& colocation) {
   settings.repositories.assign(o.model_repository.begin(), o.model_repository.end());
   settings.trainer = TrainerProgram(o);
   settings.arbiter = colocation.arbiter.get();
+  settings.turns = colocation.turns.get();
   settings.runs = colocation.runs.get();
   if (colocation.sign != nullptr) settings.sign = colocation.sign->fd();
   settings.rank = colocation.policy->trainer_class();
   settings.cores = colocation.training_cores;
   settings.threads = colocation.training_threads;
   settings.fixed_threads = colocation.fixed_threads;
-  settings.thrifty = colocation.paced;
+  // Threads of a trainer whose turn is over are in the way of the next one while they poll.
+  settings.thrifty = colocation.paced || o.max_training_jobs > 1;
   settings.running = o.max_training_jobs;
   settings.attempts = o.training_attempts;
   settings.hang_limit = std::chrono::milliseconds(std::llround(o.training_hang_secs * 1000));

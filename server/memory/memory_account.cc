@@ -73,6 +73,26 @@ std::string MemoryAccount::WhyWaiting(SessionId session, MemoryBook::Detail deta
   return book_.WhyWaiting(session, detail);
 }
 
+bool MemoryAccount::Expect(SessionId session, const SessionNeed& need) {
+  bool fits = false;
+  {
+    const MutexLock lock(mu_);
+    fits = book_.Expect(session, need);
+  }
+  if (fits) TellNews();
+  return fits;
+}
+
+std::uint64_t MemoryAccount::Grow(SessionId session, std::uint64_t ephemeral) {
+  const MutexLock lock(mu_);
+  return book_.Grow(session, ephemeral);
+}
+
+std::optional<MemoryBook::Place> MemoryAccount::PlaceOf(SessionId session) const {
+  const MutexLock lock(mu_);
+  return book_.PlaceOf(session);
+}
+
 void MemoryAccount::SetBudget(const DeviceBudget& budget) {
   {
     const MutexLock lock(mu_);

@@ -31,6 +31,9 @@ class MemoryAccount {
   void Leave(SessionId session) EXCLUDES(mu_);
   [[nodiscard]] Status CheckEverFits(const SessionNeed& need) const EXCLUDES(mu_);
   [[nodiscard]] std::string WhyWaiting(SessionId session, MemoryBook::Detail detail) const EXCLUDES(mu_);
+  [[nodiscard]] bool Expect(SessionId session, const SessionNeed& need) EXCLUDES(mu_);
+  [[nodiscard]] std::uint64_t Grow(SessionId session, std::uint64_t ephemeral) EXCLUDES(mu_);
+  [[nodiscard]] std::optional<MemoryBook::Place> PlaceOf(SessionId session) const EXCLUDES(mu_);
   void SetBudget(const DeviceBudget& budget) EXCLUDES(mu_);
   [[nodiscard]] MemoryMap Map() const EXCLUDES(mu_);
 
@@ -59,6 +62,7 @@ class CountedMemory {
   CountedMemory& operator=(const CountedMemory&) = delete;
 
   void Measure(std::uint64_t bytes) { account_->Measure(session_, bytes); }
+  void Recount(const SessionNeed& need) { account_->Recount(session_, need); }
 
  private:
   const std::shared_ptr<MemoryAccount> account_;  // Shared with all others.

@@ -39,4 +39,14 @@ std::vector<MetricFamily> ColocationFamilies(const ArbiterState& state) {
           std::move(cores), std::move(throttled)};
 }
 
+std::vector<MetricFamily> TurnFamilies(const TurnsState& state) {
+  MetricFamily switches{
+      "tandem_job_switches_total", "Turns that went from one training job to another", MetricType::Counter, {}};
+  switches.metric.emplace_back().counter.value = static_cast<double>(state.switches);
+  return {std::move(switches),
+          HistogramFamily("tandem_job_switch_seconds",
+                          "Time from when a training job came to the boundary that ended its turn until the next ran",
+                          state.switch_times.counts, AcknowledgementTimes::Bound, state.switch_times.sum)};
+}
+
 }  // namespace tandem

@@ -97,16 +97,21 @@ struct Kept {
 };
 
 // A servable whose last owner hands it to `graves` instead of destroying it. `keep` stays as long as it does.
+// What its sessions leave is given back by `factory`, which outlives them.
 std::shared_ptr<Servable> MakeServable(std::unique_ptr<Servable> servable, const std::shared_ptr<Worker>& graves,
-                                       Kept keep) {
+                                       Kept keep, SessionFactory& factory) {
   // Captured by name it would be const, and could not be moved out.
-  return {servable.release(), [graves, keep = std::move(keep)](Servable* last) mutable {
+  return {servable.release(), [graves, keep = std::move(keep), &factory](Servable* last) mutable {
             // A weak pointer keeps this closure: it must not hold the folder longer than the servable lives. The
             // folder goes last.
             std::unique_ptr<Servable> owner(last);
             try {
               // Once the worker has stopped, or without memory for the task, it is destroyed here.
-              static_cast<void>(graves->PostFirst([keep = std::move(keep), owner = std::move(owner)] {}));
+              static_cast<void>(
+                  graves->PostFirst([keep = std::move(keep), owner = std::move(owner), &factory]() mutable {
+                    owner.reset();
+                    factory.ReturnMemory();
+                  }));
             } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
             }
           }};
@@ -172,6 +177,9 @@ Result<LoadedVersion> ModelLoader::LoadUnguarded(const LoadPlan& plan, std::int6
   request.format = file.format;
   Locate(folder, file.path, request);
   const HeapGrowth::Look heap(heap_);
+  const std::shared_ptr<TemporaryFolder> scratch = MakeScratch();
+  if (scratch != nullptr) request.scratch = scratch->path();
+  if (options_.count_memory) request.run_bytes = std::make_shared<RunBytes>();
   TANDEM_ASSIGN(std::unique_ptr<InferenceSession> session, factory_.Create(request));
   auto graph = std::make_shared<const ModelSignature>(session->signature());
   TANDEM_ASSIGN(ModelSettings settings, CompleteSettings(folder.name, *plan.given, session->signature(), file));
@@ -180,13 +188,15 @@ Result<LoadedVersion> ModelLoader::LoadUnguarded(const LoadPlan& plan, std::int6
   session = ApplyReshape(settings.config, settings.signature, std::move(session));
   TANDEM_ASSIGN(const WarmTimes times, WarmUp(plan, settings, *session, hurry));
   Result<NarrowSession> narrow = LoadNarrow(plan, *source, request, settings, hurry);
+  request.scratch.clear();
   const std::uint64_t fingerprint = FingerprintOf(source->files, request, settings.batching);
 
-  Kept keep{.folder = plan.keep, .memory = CountMemory(request, *source, settings, narrow ? 2 : 1, heap.Taken())};
+  const std::uint64_t copies = narrow && !narrow->shared ? 2 : 1;
+  Kept keep{.folder = plan.keep, .memory = CountMemory(request, *source, settings, copies, heap.Taken())};
   const std::shared_ptr<Servable> servable = MakeServable(
       std::make_unique<Servable>(folder.name, version, std::move(settings.signature), std::move(settings.batching),
                                  settings.slo, std::move(session), std::move(labels)),
-      graves_, std::move(keep));
+      graves_, std::move(keep), factory_);
   if (options_.runs != nullptr) options_.runs->Adopt(servable, fingerprint);
   Teach(*servable, RunWidth::kAll, times);
   if (narrow) {
@@ -198,6 +208,14 @@ Result<LoadedVersion> ModelLoader::LoadUnguarded(const LoadPlan& plan, std::int6
   }
   return LoadedVersion{servable, std::make_shared<const ModelConfig>(std::move(settings.config)), std::move(source),
                        std::move(graph), std::make_shared<const SessionRequest>(std::move(request))};
+}
+
+std::shared_ptr<TemporaryFolder> ModelLoader::MakeScratch() const {
+  if (options_.weights_folder.empty()) return nullptr;
+  auto folder = TemporaryFolder::Create(options_.weights_folder);
+  if (folder) return *std::move(folder);
+  Log(LogLevel::kInfo, Format("sessions have weights of their own: {}", folder.error().message));
+  return nullptr;
 }
 
 std::shared_ptr<void> ModelLoader::CountMemory(const SessionRequest& request, const VersionSource& source,
@@ -214,7 +232,9 @@ std::shared_ptr<void> ModelLoader::CountMemory(const SessionRequest& request, co
                                 .version = request.version,
                                 .weights = weights * sessions,
                                 .measured = measured,
-                                .run = GuessRunBytes(settings.signature, settings.batching)});
+                                .run = GuessRunBytes(settings.signature, settings.batching),
+                                .largest_input = LargestInputBytes(settings.signature, settings.batching),
+                                .runs = request.run_bytes});
 }
 
 Result<ModelSignature> ModelLoader::ReadSignature(const std::string& model, const ModelConfig& given,
@@ -273,6 +293,7 @@ Result<ModelLoader::NarrowSession> ModelLoader::LoadNarrow(const LoadPlan& plan,
   TANDEM_ASSIGN(narrow.session, Guarded([&] { return factory_.Create(request); }));
   // Both sessions must be of the same files.
   TANDEM_TRY(FolderOf(request.model, request.version, source));
+  narrow.shared = narrow.session->shares_weights();
   narrow.session = ApplyReshape(settings.config, settings.signature, std::move(narrow.session));
   TANDEM_ASSIGN(narrow.times, WarmUp(plan, settings, *narrow.session, hurry));
   return narrow;

@@ -106,11 +106,14 @@ class ModelLoader {
   // A second session for runs on one thread, warmed up; an error where the version has to do without one.
   struct NarrowSession {
     std::unique_ptr<InferenceSession> session;
+    bool shared = false;  // Has its weights from the other session.
     WarmTimes times;
   };
   [[nodiscard]] Result<NarrowSession> LoadNarrow(const LoadPlan& plan, const VersionSource& source,
                                                  SessionRequest request, const ModelSettings& settings,
                                                  CancelToken& hurry) const;
+  // For what is written while sessions are made; null: there is none.
+  [[nodiscard]] std::shared_ptr<TemporaryFolder> MakeScratch() const;
   // Has somebody count what a version takes. What that returns goes with the version.
   [[nodiscard]] std::shared_ptr<void> CountMemory(const SessionRequest& request, const VersionSource& source,
                                                   const ModelSettings& settings, std::uint64_t sessions,

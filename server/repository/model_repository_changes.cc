@@ -83,6 +83,7 @@ std::filesystem::path ModelRepository::TemporaryParent() const {
 
 Status ModelRepository::Start() {
   RemoveAbandonedFolders(TemporaryParent());
+  if (!options_.weights_folder.empty()) RemoveAbandonedFolders(options_.weights_folder);
   const auto scan = ScanRepositories(options_.roots);
   if (!scan) return std::unexpected(scan.error());
   for (const std::string& ignored : scan->ignored) Log(LogLevel::kWarning, ignored);

@@ -26,12 +26,18 @@ Result<std::unique_ptr<InferenceSession>> OnnxSessionFactory::Create(const Sessi
                    .optional_inputs = request.optional_inputs,
                    .outputs = request.outputs,
                    .one_thread = request.one_thread,
+                   .scratch = request.scratch,
+                   .run_bytes = request.run_bytes,
                    .profile = request.profile};
   for (const ProviderChoice& choice : request.providers) {
     TANDEM_ASSIGN(const ProviderKind kind, ParseProvider(choice.name));
     spec.providers.push_back({.kind = kind, .device_id = request.gpu, .options = choice.options});
   }
   return CreateSession(environment_, spec);
+}
+
+void OnnxSessionFactory::ReturnMemory() {
+  ReturnFreedMemory(*environment_);
 }
 
 std::map<std::string, std::string> OnnxSessionFactory::Metadata(const SessionRequest& request) {

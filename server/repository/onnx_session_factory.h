@@ -15,6 +15,7 @@ class OnnxSessionFactory final : public SessionFactory {
       : environment_(std::move(environment)) {}
 
   [[nodiscard]] Result<std::unique_ptr<InferenceSession>> Create(const SessionRequest& request) override;
+  void ReturnMemory() override;
   [[nodiscard]] std::map<std::string, std::string> Metadata(const SessionRequest& request) override;
   [[nodiscard]] Result<GraphExtent> Extent(const SessionRequest& request) override;
 

@@ -38,6 +38,9 @@ struct RepositoryOptions {
   int threads = 1;
   int loading_threads = 2;                 // At the start and in Rescan().
   std::filesystem::path temporary_folder;  // For files that come with a load call; empty: the system's.
+  // Where weights that sessions share are written to for a moment: best on a disk, as some stay there, without a name,
+  // as long as the model is loaded. Empty: each session has weights of its own.
+  std::filesystem::path weights_folder;
   std::uint64_t max_override_bytes = std::uint64_t{2} << 30;
   // What is known of runs from before; both borrowed, and outlive the repository. No archive: nothing is.
   RunArchive* runs = nullptr;

@@ -10,6 +10,7 @@
 
 #include "api/base/inference_session.h"
 #include "api/base/result.h"
+#include "profiler/run_bytes.h"
 #include "server/repository/layout.h"
 
 namespace tandem::repository {
@@ -39,6 +40,10 @@ struct SessionRequest {
   std::vector<std::string> optional_inputs;  // Initializers that the configuration offers as optional inputs.
   std::vector<std::string> outputs;          // Those that the configuration lists; empty: all.
   bool one_thread = false;                   // Runs use no thread but the one that asks for them. On the CPU only.
+  // An empty folder for files of a moment; empty: none. With it sessions of one file share their weights.
+  std::filesystem::path scratch;
+  // Told what runs take of memory; shared by the sessions of a version and whoever counts it. Null: nobody does.
+  std::shared_ptr<RunBytes> run_bytes;
   // How the path of a file begins that what its nodes took is written to when the session goes; empty: none.
   std::filesystem::path profile;
 };
@@ -56,6 +61,8 @@ class SessionFactory {
  public:
   virtual ~SessionFactory() = default;
   [[nodiscard]] virtual Result<std::unique_ptr<InferenceSession>> Create(const SessionRequest& request) = 0;
+  // Gives the system back what sessions that have gone have left. Takes milliseconds.
+  virtual void ReturnMemory() {}
   // What the file says of itself, by key: hints for people. Empty where its format has no such thing.
   [[nodiscard]] virtual std::map<std::string, std::string> Metadata(const SessionRequest& /*request*/) { return {}; }
   // Of the request's file; kUnsupported where nobody can tell what its nodes take.

@@ -29,6 +29,13 @@ std::uint64_t VersionMemory::Persistent() const {
   return std::min(std::max(weights, measured.value_or(0)), 2 * weights + kMostBeside);
 }
 
+std::uint64_t LargestInputBytes(const ModelSignature& served, const BatchSettings& batching) {
+  const std::int64_t batch = std::max<std::int64_t>(batching.max_batch_size, 1);
+  std::uint64_t bytes = 0;
+  for (const TensorSpec& spec : served.inputs) bytes = std::min(bytes + BytesOf(spec, batch), kMostOfRun);
+  return bytes;
+}
+
 std::uint64_t GuessRunBytes(const ModelSignature& served, const BatchSettings& batching) {
   const std::int64_t batch = std::max<std::int64_t>(batching.max_batch_size, 1);
   std::uint64_t bytes = 0;

@@ -13,6 +13,7 @@
 #include "server/rest/shared_memory_calls.h"
 #include "server/rest/trace_calls.h"
 #include "server/rest/train_calls.h"
+#include "server/rest/turn_calls.h"
 
 namespace tandem::rest {
 namespace {
@@ -37,6 +38,7 @@ std::vector<Route> AllRoutes(ServerCore& core, const TokenCheck& tokens, RestApi
   AddSharedMemoryRoutes(core.regions, routes);
   AddSettingsRoutes(core, routes);
   AddColocationRoutes(core, routes);
+  AddTurnRoutes(core, routes);
   AddMemoryRoutes(core, routes);
   AddTraceRoutes(core, routes);
   AddProfileRoutes(core, routes);

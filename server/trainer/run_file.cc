@@ -13,6 +13,7 @@ namespace {
 
 constexpr int kMostThreads = 4096;
 constexpr std::int64_t kMostJobs = std::int64_t{1} << 53;
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 53;
 
 }  // namespace
 
@@ -24,6 +25,7 @@ Status WriteRunFile(const TrainerRun& run, const std::filesystem::path& file) {
   if (!run.data_root.empty()) json["data_root"] = run.data_root.string();
   json["threads"] = run.threads;
   json["number"] = Json::Int64(run.number);
+  if (run.limit) json["limit"] = Json::Int64(static_cast<std::int64_t>(*run.limit));
   json["measure_only"] = run.measure_only;
   json["estimate_only"] = run.estimate_only;
   std::ofstream out(file, std::ios::trunc);
@@ -46,6 +48,7 @@ Result<TrainerRun> ReadRunFile(const std::filesystem::path& file) {
   fields.Text("data_root", data_root);
   fields.Whole("threads", run.threads, 1, kMostThreads);
   fields.Whole("number", run.number, 0, kMostJobs);
+  fields.Whole("limit", run.limit, 1, kMostBytes);
   fields.Flag("measure_only", run.measure_only);
   fields.Flag("estimate_only", run.estimate_only);
   const Json::Value* const job = fields.Object("job");

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "api/base/result.h"
@@ -17,6 +18,7 @@ struct TrainerRun {
   std::filesystem::path data_root;  // Empty: it can read no data.
   int threads = 1;
   std::int64_t number = 0;     // Of the job; the model that it writes says so.
+  std::optional<std::uint64_t> limit;  // Bytes that the trainer is held to in place of the job's own memory.
   bool measure_only = false;   // Evaluates the model as it is, tells it as the baseline, and writes nothing.
   bool estimate_only = false;  // Tells what the job would take of memory, and does nothing else.
 
@@ -31,6 +33,8 @@ struct TrainerRun {
 inline constexpr const char* kTrainerProgram = "tandem-trainer";
 inline constexpr int kTrainerEventsFd = 3;
 inline constexpr int kTrainerBoardFd = 4;
-inline constexpr int kTrainerSignFd = 5;  // Closed where trainers are shown nothing.
+inline constexpr int kTrainerBellFd = 5;  // /dev/null where nobody listens.
+inline constexpr int kTrainerLaneFd = 6;  // /dev/null where it has no lane.
+inline constexpr int kTrainerSignFd = 7;  // Closed where trainers are shown nothing.
 
 }  // namespace tandem

@@ -17,9 +17,11 @@
 #include <ATen/Parallel.h>
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "api/base/format.h"
+#include "colocation/board_gate.h"
 #include "colocation/serving_sign.h"
 #include "colocation/trainer_board.h"
 #include "colocation/trainer_threads.h"
@@ -73,23 +75,32 @@ Result<Orders> TakeOrders() {
   return orders;
 }
 
+// The lane that the server gave it, if it did.
+Status TakeLane(LaneGrant& grant) {
+  struct stat status {};
+  if (::fstat(kTrainerLaneFd, &status) != 0 || !S_ISREG(status.st_mode)) return {};
+  const Status given = training::GiveLane(kTrainerLaneFd, grant);
+  // Where tensors have no memory of their own they need no lane.
+  return given || given.error().code == ErrorCode::kUnsupported ? Status() : given;
+}
+
 // Who is told what a run does.
 struct Told {
   EventPipe& pipe;
   TrainerLog& log;
 };
 
-// What the job will take of memory, before anything is taken. A job that cannot be estimated can be run.
-Status TellEstimate(const TrainerRun& run, const Told& told) {
-  const auto estimate = training::EstimateMemory(run.job, run.model, run.data_root);
+// What the job will take of memory, before anything is taken, and the plan by which it fits if it is to.
+Result<training::FitPlan> TellEstimate(const TrainerRun& run, const Told& told) {
+  auto fitted = training::FitMemory(run.job, run.model, run.data_root);
   training::DropFreedMemory();
-  if (!estimate) {
-    told.log.OnNoEstimate(estimate.error());
-    return std::unexpected(estimate.error());
+  if (!fitted) {
+    told.log.OnNoEstimate(fitted.error());
+    return std::unexpected(fitted.error());
   }
-  told.log.OnEstimate(*estimate);
-  told.pipe.OnEstimate(*estimate);
-  return {};
+  told.log.OnEstimate(fitted->memory);
+  told.pipe.OnEstimate(fitted->memory);
+  return std::move(fitted->plan);
 }
 
 Result<EndEvent> Train(const TrainerRun& run, const Orders& orders, const Told& told) {
@@ -97,10 +108,17 @@ Result<EndEvent> Train(const TrainerRun& run, const Orders& orders, const Told& 
   training::KeepFreedMemory();
   at::set_num_threads(run.threads);
   if (run.estimate_only) {
-    TANDEM_TRY(TellEstimate(run, told));
+    const auto plan = TellEstimate(run, told);
+    if (!plan) return std::unexpected(plan.error());
     return EndEvent{.outcome = TrainerOutcome::kFinished, .step = 0, .baseline = {}, .best = {}, .error = {}};
   }
-  if (!run.measure_only) (void)TellEstimate(run, told);
+  training::FitPlan plan;
+  if (!run.measure_only) {
+    auto found = TellEstimate(run, told);
+    // A job that cannot be estimated can be run, unless it is to fit.
+    if (!found && run.job.fit) return std::unexpected(found.error());
+    if (found) plan = *std::move(found);
+  }
   if (run.job.deterministic) at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
   // Which thread count an operator is computed with may show in its result.
   const bool fixed = run.job.deterministic;
@@ -109,10 +127,11 @@ Result<EndEvent> Train(const TrainerRun& run, const Orders& orders, const Told& 
     if (fixed) return;
     omp_set_num_threads(ThreadsBesideRuns(ordered > 0 ? std::min(ordered, run.threads) : run.threads, taken, cores));
   };
-  BoardGate gate(*orders.board, RealClock::Instance(), use_threads, orders.sign.get());
+  BoardGate gate(*orders.board, RealClock::Instance(), use_threads, orders.sign.get(), kTrainerBellFd);
+  TANDEM_TRY(TakeLane(gate));
   const training::TrainerPaths paths{
       .model = run.model, .folder = run.folder, .data_root = run.data_root, .job = run.number};
-  TANDEM_ASSIGN(const auto trainer, training::Trainer::Prepare(run.job, paths, gate, told.log, RealClock::Instance()));
+  TANDEM_ASSIGN(const auto trainer, training::Trainer::Prepare(run.job, paths, gate, told.log, RealClock::Instance(), plan));
   training::TrainingEnd end = training::TrainingEnd::kFinished;
   if (run.measure_only) {
     TANDEM_TRY(trainer->Measure());
@@ -145,7 +164,8 @@ Result<EndEvent> TrainWithinMemory(const TrainerRun& run, const Orders& orders, 
     // Nobody knows whose fault it is out here.
     if (end.error().code != ErrorCode::kTooLarge) end.error().code = ErrorCode::kInternal;
   }
-  if (!end && end.error().code == ErrorCode::kTooLarge && run.job.memory && !run.estimate_only) {
+  const bool bounded = run.job.memory && !run.estimate_only;
+  if (bounded && !end && end.error().code == ErrorCode::kTooLarge && !end.error().message.contains("/memory")) {
     end.error().message += Format("; the limit of the job is {} bytes (/memory)", *run.job.memory);
   }
   return end;

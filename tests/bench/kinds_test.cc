@@ -117,6 +117,24 @@ TEST(Kinds, TakeWhatTheirFieldsMayBe) {
   EXPECT_EQ(ErrorOf(R"("kind": "training_start", "model": "squeezenet", "batch": 4)", "first_step"), "no error");
 }
 
+TEST(Kinds, TurnsAreOfSeveralJobsUnderPoliciesThatAreKnown) {
+  const auto turns = [](const std::string& jobs, const std::string& policies) {
+    return ErrorOf(R"("kind": "job_turns", "jobs": [)" + jobs + R"(], "policies": [)" + policies + "]",
+                   "fifo.makespan");
+  };
+  const std::string job = R"({"network": "transformer", "batch": 1, "steps": 5, "count": 2})";
+  EXPECT_EQ(turns(job, R"("fifo", "srtf")"), "no error");
+  EXPECT_EQ(turns(job, R"("fifo", "rr")"),
+            "/measurements/0/policies: job policy 'rr' is not known; known are fifo, pack, srtf, fair, fair_memory, "
+            "priority");
+  EXPECT_EQ(turns(R"({"network": "transformer", "batch": 1, "steps": 5})", R"("fifo")"),
+            "/measurements/0/jobs: there must be 2 to 64 jobs, not 1");
+  EXPECT_EQ(ErrorOf(R"("kind": "jobs_at_once", "policy": "fair", "seconds": 9, "jobs": [{"network": "transformer", )"
+                    R"("batch": 1, "count": 20}])",
+                    "spread"),
+            "no error");
+}
+
 TEST(Kinds, EstimatesAreOfJobsThatAreThere) {
   const auto cells = [](const std::string& list) {
     return ErrorOf(R"("kind": "training_estimate", "cells": [)" + list + "]", "ephemeral.high");
@@ -130,6 +148,30 @@ TEST(Kinds, EstimatesAreOfJobsThatAreThere) {
   EXPECT_EQ(cells(R"({"batch": 1, "optimizers": ["sgd"]})"), place + "/0/networks: there is none");
   EXPECT_EQ(cells(R"({"batch": 65, "networks": ["transformer"], "optimizers": ["sgd"]})").substr(0, place.size() + 8),
             place + "/0/batch");
+}
+
+TEST(Kinds, DepthsAreOfNetworksThatThereAre) {
+  const auto depths = [](const std::string& layers) {
+    return ErrorOf(R"("kind": "training_depth", "memory_mib": 448, "batch": 64, "steps": 5, )" + layers, "deeper");
+  };
+  EXPECT_EQ(depths(R"("first": 20, "last": 56, "apart": 18)"), "no error");
+  for (const char* layers : {R"("first": 21, "last": 56, "apart": 18)", R"("first": 20, "last": 56, "apart": 17)"}) {
+    EXPECT_NE(depths(layers).find("six layers to a set of blocks"), std::string::npos) << depths(layers);
+  }
+  EXPECT_NE(depths(R"("first": 56, "last": 20, "apart": 18)").find("/last"), std::string::npos);
+  EXPECT_NE(depths(R"("first": 20, "last": 5000, "apart": 18)").find("/last"), std::string::npos);
+}
+
+TEST(Kinds, ModelsThatAreServedAreNetworks) {
+  const auto networks = [](const std::string& list) {
+    return ErrorOf(R"("kind": "served_memory", "copies": 2, "networks": [)" + list + "]", "ratio");
+  };
+  const std::string place = "/measurements/0/networks";
+  EXPECT_EQ(networks(R"("squeezenet", "inception_v1")"), "no error");
+  EXPECT_EQ(networks(""), place + ": there is none");
+  EXPECT_EQ(networks(R"("../secret")"), place + ": '../secret' is not the name of a network");
+  EXPECT_EQ(ErrorOf(R"("kind": "served_memory", "copies": 0, "networks": ["tiny"])", "ratio").substr(0, 23),
+            "/measurements/0/copies:");
 }
 
 TEST(Kinds, SideBySideRefusesSidesThatMakeNoSense) {

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "colocation/board_gate.h"
 #include "colocation/board_page.h"
 #include "colocation/policies/tandem.h"
 #include "tests/fakes/eventually.h"
@@ -102,6 +103,10 @@ TEST_F(ArbiterTest, TrainersShareOutTheCoresAsLongAsTheyRun) {
   EXPECT_TRUE(Eventually([&] { return arbiter.State().trainers[1].ordered == 0; })) << "it is alone";
   first->SetPaused(false);
   EXPECT_TRUE(ordered({2, 2}));
+  second->SetWaiting(true);
+  EXPECT_TRUE(Eventually([&] { return arbiter.State().trainers[0].ordered == 0; })) << "the other waits for its turn";
+  second->SetWaiting(false);
+  EXPECT_TRUE(ordered({2, 2}));
   second.reset();
   EXPECT_TRUE(ordered({0}));
 }
@@ -116,6 +121,20 @@ TEST_F(ArbiterTest, LetsATrainerOnThatWaitsByItself) {
   EXPECT_FALSE(lease->held());
   lease->SetPaused(false);
   EXPECT_TRUE(child.Becomes(true));
+}
+
+TEST_F(ArbiterTest, OneThatWaitsForItsTurnIsNotStoppedAndTakesNoCores) {
+  const StoppableChild child;
+  const auto lease = arbiter_.Admit({.pidfd = child.pidfd()});
+  lease->SetWaiting(true);
+  arbiter_.RequestBegan();
+  EXPECT_FALSE(lease->held());
+  EXPECT_EQ(arbiter_.State().trainers[0].hold, HoldReason::kTurn);
+  lease->SetWaiting(false);
+  EXPECT_TRUE(child.Becomes(true)) << "it has its turn, and stands behind requests as all do";
+  lease->SetWaiting(true);
+  EXPECT_TRUE(child.Becomes(false));
+  EXPECT_FALSE(lease->held());
 }
 
 TEST_F(ArbiterTest, OutlivesATrainerThatIsKilledInAHold) {

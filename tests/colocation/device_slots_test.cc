@@ -47,6 +47,20 @@ TEST(DeviceSlots, RunsOnOneThreadStandBesideEachOther) {
   EXPECT_EQ(slots.taken(), 1);
 }
 
+TEST(DeviceSlots, EachRunHasASeatOfItsOwn) {
+  DeviceSlots slots(3, true);
+  EXPECT_EQ(slots.Begin(1, RunWidth::kAll, kNow, kNow + 8ms), 0U) << "the others of all threads have the rest";
+  slots.End(1, kNow);
+  EXPECT_EQ(slots.Begin(0, RunWidth::kOne, kNow, kNow + 8ms), 0U);
+  EXPECT_EQ(slots.Begin(1, RunWidth::kOne, kNow, kNow + 8ms), 1U) << "its own is taken";
+  EXPECT_EQ(slots.Begin(2, RunWidth::kOne, kNow, kNow + 8ms), 2U);
+  slots.End(0, kNow);
+  slots.End(1, kNow);
+  EXPECT_EQ(slots.Begin(1, RunWidth::kOne, kNow, kNow + 8ms), 1U) << "it stays where it is";
+  slots.End(2, kNow);
+  EXPECT_EQ(slots.Begin(0, RunWidth::kOne, kNow, kNow + 8ms), 0U);
+}
+
 TEST(DeviceSlots, WithoutWidthsWorkersShareAllThreads) {
   DeviceSlots slots(2, false);
   slots.Begin(0, RunWidth::kAll, kNow, kNow + 8ms);

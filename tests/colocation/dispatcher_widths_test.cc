@@ -189,10 +189,10 @@ TEST_F(DispatcherWidthsTest, EachWidthTeachesItsOwnTimes) {
 TEST_F(DispatcherWidthsTest, AModelThatNeedsAllThreadsIsNotOvertaken) {
   const auto wide = stage_.WideOnly("w", clock_, 4ms);
   std::vector<std::future<bool>> answers = OneRunsAndTwoWait();
-  answers.push_back(Send(wide, 2s));
-  answers.push_back(Send(model_, 3s));
   stage_.End(clock_);
   EXPECT_EQ(stage_.Under(2), (Runs{{"m", RunWidth::kOne}, {"m", RunWidth::kOne}}));
+  answers.push_back(Send(wide, 2s));
+  answers.push_back(Send(model_, 3s));
   stage_.End(clock_);
   stage_.End(clock_);
   EXPECT_EQ(stage_.Under(1), (Runs{{"w", RunWidth::kAll}}));

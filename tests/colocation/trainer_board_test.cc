@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "colocation/board_gate.h"
 #include "colocation/board_page.h"
 #include "tests/fakes/eventually.h"
 
@@ -183,6 +184,27 @@ TEST_F(BoardGateTest, AnOrderIsAcknowledgedByWhoHadToStop) {
   EXPECT_EQ(times().sum, 40ms) << "until the heavy one had ended";
   Run(0, 1ms);
   EXPECT_EQ(times().sum, 40ms) << "once";
+}
+
+TEST_F(BoardGateTest, WhoWaitsForItsTurnHasObeyedAtOnce) {
+  const auto acknowledged = [&] {
+    std::uint64_t count = 0;
+    for (const std::uint64_t bucket : board_->Acknowledgements().counts) count += bucket;
+    return count;
+  };
+  board_->SetTurn(Turn::kWait);
+  std::thread trainer([&] { EXPECT_TRUE(gate_.BeginIteration()); });
+  EXPECT_TRUE(Eventually([&] { return board_->Signs().held; }));
+  clock_.Advance(1s);
+  board_->Set(Permit::kHold, clock_.Now());
+  EXPECT_TRUE(Eventually([&] { return acknowledged() == 1; }));
+  EXPECT_EQ(board_->Acknowledgements().sum, 0ns) << "it stood still when it was told";
+  board_->Set(Permit::kRun, clock_.Now());
+  clock_.Advance(2ms);
+  board_->SetTurn(Turn::kGo);
+  trainer.join();
+  EXPECT_EQ(acknowledged(), 2U);
+  EXPECT_EQ(board_->Acknowledgements().sum, 2ms) << "until it went on";
 }
 
 TEST_F(BoardGateTest, WhoObeysIsBelieved) {

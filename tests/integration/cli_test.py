@@ -14,7 +14,7 @@ from tandem_server import BINARY, PATIENCE, SharedServerTest, tandem, until
 
 COMMANDS = [(), ("serve", ), ("demo", ), ("models", ), ("models", "list"), ("models", "show"), ("models", "load"),
             ("models", "unload"), ("infer", ), ("loadgen", ), ("loadgen", "compare"), ("loadgen", "convert"), ("simulate", ),
-            ("doctor", ), ("version", ), ("train", ), ("profile", ), ("trace", ),
+            ("doctor", ), ("version", ), ("train", ), ("train", "turns"), ("profile", ), ("trace", ),
             *(("train", name)
               for name in ("submit", "list", "show", "pause", "resume", "cancel", "publish", "rollback", "delete", "logs",
                            "events", "checkpoints", "metrics", "watch"))]

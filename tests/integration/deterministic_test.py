@@ -145,8 +145,9 @@ class SameBits(ColocationTest):
         self.resume(job_id)
         self.make_steps(job_id, 5)
         self.pause(job_id)
-        profile = lambda: self.server.call("GET", f"/v2/train/jobs/{job_id}/profile").json()["ops"]
-        until(lambda: any(op["class"] == "heavy" for op in profile()), "it was looked at its operators")
+        profile = lambda: self.server.call("GET", f"/v2/train/jobs/{job_id}/profile")
+        until(lambda: profile().status == 200, "a profile")
+        until(lambda: any(op["class"] == "heavy" for op in profile().json()["ops"]), "it was looked at its operators")
         self.assertEqual(self.held(job_id, "requests"), 0)
         end = self.ask(2000)
         self.resume(job_id)

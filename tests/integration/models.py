@@ -38,6 +38,18 @@ def mlp(seed=1, hidden=48):
                                                                           ["s"]).node("Softmax", ["s"], ["y"]))
 
 
+def deep(seed=1, layers=40, width=1024):
+    """y = tanh(…tanh(x·V))·W; FP32 [batch,64] to [batch,10]: most of its memory is between the two weights."""
+    random = np.random.default_rng(seed)
+    graph = Graph().input("x", "FP32", ["batch", 64]).output("y", "FP32", ["batch", 10])
+    for name, shape in {"v": (64, width), "w": (width, 10)}.items():
+        graph.initializer(name, random.standard_normal(shape, np.float32) * np.float32(0.05))
+    graph.node("MatMul", ["x", "v"], ["h0"])
+    for i in range(layers):
+        graph.node("Tanh", [f"h{i}"], [f"h{i + 1}"])
+    return graph.node("MatMul", [f"h{layers}", "w"], ["y"])
+
+
 def convolution(seed=3):
     """y = mean of relu(x * W + b) per channel; FP32 [batch,3,32,32] to [batch,8], with random weights."""
     random = np.random.default_rng(seed)

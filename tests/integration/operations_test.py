@@ -2,6 +2,7 @@
 import fcntl
 import json
 import os
+import pathlib
 import signal
 import socket
 import subprocess
@@ -461,6 +462,42 @@ class Starting(OperationsTest):
         self.ask(server)
         only_grpc = self.start(self.repository, "--allow-http", "false")
         self.assertEqual(only_grpc.http_port, 0)
+
+
+class Threads(OperationsTest):
+    def setUp(self):
+        super().setUp()
+        models.place(self.repository, "slow", models.slow())
+
+    def cores_of(self, server, thread):
+        """Of each thread whose name begins so, the cores that it may run on."""
+        tasks = pathlib.Path(f"/proc/{server.pid}/task").iterdir()
+        return [os.sched_getaffinity(int(t.name)) for t in tasks if (t / "comm").read_text().startswith(thread)]
+
+    def compute(self, *flags):
+        server = self.start(self.repository, *flags)
+        with Connection(server.http_port) as connection:
+            self.assertEqual(connection.send(slow_body(1000)).answer().status, 200)
+        return server
+
+    def test_threads_of_runs_keep_to_a_core_each(self):
+        cores = os.sched_getaffinity(0)
+        server = self.compute()
+        workers = self.cores_of(server, "worker-")
+        if len(cores) < 2 or len(workers) != len(cores):
+            self.skipTest("runs have no thread for each core here")
+        pool = self.cores_of(server, "ort-pool")
+        self.assertEqual([len(of) for of in pool], [1] * (len(cores) - 1))
+        left = cores.difference(*pool)
+        self.assertEqual(len(left), 1, "no two have the same")
+        self.assertIn(left, workers, "the one that began the run has the core that the others leave")
+
+    def test_threads_of_runs_go_where_the_kernel_wants_if_they_are_let(self):
+        cores = os.sched_getaffinity(0)
+        for flags in (["--pin-threads", "false"], ["--threads", str(len(cores) + 1)]):
+            server = self.compute(*flags)
+            for thread in ("worker-", "ort-pool"):
+                self.assertTrue(all(of == cores for of in self.cores_of(server, thread)), (flags, thread))
 
 
 class Logs(OperationsTest):

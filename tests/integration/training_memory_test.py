@@ -8,7 +8,7 @@ import numpy as np
 
 import models
 from tandem_server import SANITIZED, status, until
-from training_jobs import STEADY, TrainingTest, examples
+from training_jobs import STEADY, TrainingTest, examples, job
 
 
 class Memory(TrainingTest):
@@ -73,6 +73,56 @@ class Memory(TrainingTest):
         self.assertGreaterEqual(done["progress"]["step"], 1)
         self.assertEqual(self.wait(other["id"], "succeeded")["attempts"], 1)
         self.accuracy()
+
+    @unittest.skipIf(SANITIZED, "sanitizers take what they like")
+    def test_a_job_that_fits_computes_again_and_ends_with_the_same_bits_though_it_is_killed(self):
+        models.place(self.repository, "digits", models.deep())
+        x, y = examples(4096, seed=1)
+        np.savez(self.data / "train.npz", x=x, y=y)
+        self.serve("--max-training-jobs", "2")
+        spec = {**STEADY, "steps": 30, "batch_size": 4096, "evaluation": None, "optimizer": {"kind": "sgd", "lr": 0.01}}
+        spec["checkpoint"] = {"every_steps": 5, "every_seconds": 0}
+        plain = self.call("POST", "/estimate", job(**spec))
+        self.assertNotIn("fit", plain)
+        bound = plain["persistent"]["total"] + plain["ephemeral"] * 6 // 10
+        fitted = self.call("POST", "/estimate", job(**spec, memory={"fit": bound}))
+        self.assertLess(fitted["ephemeral"], plain["ephemeral"] * 6 // 10)
+        self.assertLess(fitted["fit"]["least"], fitted["ephemeral"] + 1)
+        self.assertGreater(fitted["fit"]["slowdown"], 0)
+
+        held = self.submit(**spec)
+        self.wait(held["id"], "succeeded")
+        submitted = self.submit(**spec, memory={"fit": bound})
+        self.assertEqual(submitted["job"]["memory"], {"fit": bound})
+        self.wait_step(submitted["id"], 10)
+        (trainer, ) = self.server.trainers()
+        os.kill(trainer, signal.SIGKILL)
+        done = self.wait(submitted["id"], "succeeded")
+        self.assertEqual(done["attempts"], 2)
+        self.assertEqual(self.result(done["id"]), self.result(held["id"]))
+        self.assertGreater(done["memory"]["estimate"]["fit"]["slowdown"], 0)
+        self.assertLess(done["memory"]["measured"]["ephemeral"], plain["ephemeral"] * 6 // 10)
+
+        free = self.submit(**{**spec, "steps": 3}, memory="fit")
+        done = self.wait(free["id"], "succeeded")
+        self.assertEqual(done["memory"]["estimate"]["fit"]["slowdown"], 0, "there is more than it needs")
+
+    @unittest.skipIf(SANITIZED, "sanitizers take what they like")
+    def test_a_job_that_does_not_fit_even_so_says_what_it_takes(self):
+        models.place(self.repository, "digits", models.deep())
+        self.serve("--training-attempts", "1")
+        spec = {"epochs": None, "steps": 1, "evaluation": None}
+        answer = self.call("POST", "/estimate", job(**spec, memory={"fit": "2MB"}), status=413)
+        self.assertIn("/memory is 2000000 bytes, and", answer["error"])
+        needed = self.call("POST", "/estimate", job(**spec))["persistent"]
+        bound = needed["total"] + 300_000_000
+        spec["batch_size"] = 100_000
+        x, y = examples(100_000, seed=1)
+        np.savez(self.data / "train.npz", x=x, y=y)
+        answer = self.call("POST", "/estimate", job(**spec, memory={"fit": bound}), status=413)
+        self.assertIn("with memory: fit it takes", answer["error"])
+        submitted = self.submit(**spec, memory={"fit": bound})
+        self.assertIn("with memory: fit it takes", self.wait(submitted["id"], "failed")["reason"])
 
     @unittest.skipUnless("TANDEM_TEST_CGROUP" in os.environ, "TANDEM_TEST_CGROUP names no control group to make others in")
     def test_a_control_group_bounds_a_trainer(self):

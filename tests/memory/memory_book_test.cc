@@ -64,22 +64,49 @@ TEST_F(MemoryBookTest, RunsOfModelsShareALaneForEachWorker) {
   EXPECT_TRUE(book_.Map().sessions.empty());
 }
 
-TEST_F(MemoryBookTest, JobsNeverShareALane) {
+TEST_F(MemoryBookTest, JobsShareALaneWhereThereIsNoRoomForAnother) {
+  book_.Count(MemoryKind::kModel, "m version 1", Needs(0, 10));
   const SessionId one = Begin("job 1", Needs(100, 300));
   const SessionId two = Begin("job 2", Needs(100, 300));
   EXPECT_NE(Find(book_.Map(), one)->lane, Find(book_.Map(), two)->lane);
-  book_.Ask("job 3", Needs(10, 300), 0);
-  EXPECT_FALSE(book_.AdmitNext()) << "trainers run side by side: there are 200 left for its E, not 300";
+  SessionNeed bounded = Needs(10, 300);
+  bounded.alone = true;
+  const SessionId waits = book_.Ask("job 3", bounded, 0);
+  EXPECT_FALSE(book_.AdmitNext()) << "what is bounded as a whole has its own: there are 180 left for its E, not 300";
+  book_.Leave(waits);
+  const SessionId three = Begin("job 4", Needs(10, 300));
+  EXPECT_EQ(Find(book_.Map(), three)->lane, Find(book_.Map(), one)->lane);
+  const auto place = book_.PlaceOf(three);
+  ASSERT_TRUE(place);
+  EXPECT_EQ(place->length, 300 * kMiB);
+  EXPECT_EQ(place->sessions, 2U);
+  const SessionId four = Begin("job 5", Needs(10, 5));
+  EXPECT_EQ(book_.PlaceOf(four)->sessions, 1U) << "nor with runs of models, whose lane would be long enough";
+
+  EXPECT_EQ(book_.Grow(three, 350 * kMiB), 350 * kMiB);
+  EXPECT_EQ(book_.Grow(three, 900 * kMiB), 350 * kMiB) << "there is no room";
+  book_.Recount(three, Needs(10, 900));
+  EXPECT_EQ(book_.Map().overhang, 0U) << "what it is to need in a lane that others have, too, it does not have yet";
+}
+
+TEST_F(MemoryBookTest, AJobThatExpectsMoreThanThereIsNowIsToWait) {
+  Begin("job 1", Needs(100, 300));
+  const SessionId two = Begin("job 2", Needs(10, 10));
+  EXPECT_TRUE(book_.Expect(two, Needs(100, 200)));
+  const LaneUse before = book_.Map().use;
+  EXPECT_FALSE(book_.Expect(two, Needs(100, 700))) << "it would fit into the lane of the other, or when that has ended";
+  EXPECT_EQ(book_.Map().use, before);
+  EXPECT_TRUE(book_.Expect(two, Needs(100, 5000))) << "it never fits: nobody gains anything if it waits";
+  EXPECT_GT(book_.Map().overhang, 0U);
 }
 
 TEST_F(MemoryBookTest, AJobThatWaitsSaysWhyAndBeginsWhenSomebodyLeaves) {
-  const SessionId first = Begin("job 4", Needs(100, 500));
-  const SessionId second = book_.Ask("job 5", Needs(200, 400), 0);
+  const SessionId first = Begin("job 4", Needs(500, 100));
+  const SessionId second = book_.Ask("job 5", Needs(450, 50), 0);
   EXPECT_FALSE(book_.AdmitNext());
-  EXPECT_EQ(Why(second),
-            "waits for memory: needs P 200.0 MiB + E 400.0 MiB; free 400.0 MiB; would fit when job 4 ends");
+  EXPECT_EQ(Why(second), "waits for memory: needs P 450.0 MiB + E 50.0 MiB; free 400.0 MiB; would fit when job 4 ends");
   EXPECT_EQ(book_.WhyWaiting(second, MemoryBook::Detail::kNumbers),
-            "waits for memory: needs P 200.0 MiB + E 400.0 MiB; free 400.0 MiB");
+            "waits for memory: needs P 450.0 MiB + E 50.0 MiB; free 400.0 MiB");
   ASSERT_EQ(book_.Map().waiting.size(), 1U);
   EXPECT_EQ(book_.Map().waiting[0].reason, Why(second));
   book_.Leave(first);

@@ -34,14 +34,21 @@ std::vector<float> ReadTensorFile(const fs::path& path) {
   return values;
 }
 
-// ONNX's own backend test feeds these models with 0/n, 1/n, … (n-1)/n and expects the stored outputs.
-class LightModelTest : public SessionTest, public ::testing::WithParamInterface<const char*> {};
+fs::path ModelOf(const char* name) {
+  return kFolder / (std::string("light_") + name + ".onnx");
+}
 
-TEST_P(LightModelTest, ComputesWhatOnnxsReferenceComputed) {
-  const fs::path model = kFolder / (std::string("light_") + GetParam() + ".onnx");
-  ASSERT_TRUE(fs::exists(model)) << "libonnx-testdata is in the package list";
-  const auto session = TryLoad({.name = GetParam(), .model = model, .root = kFolder});
+// ONNX's own backend test feeds these models with 0/n, 1/n, … (n-1)/n and expects the stored outputs.
+class LightModelTest : public SessionTest, public ::testing::WithParamInterface<const char*> {
+ protected:
+  void ComputesAsExpected(const SessionSpec& spec);
+};
+
+void LightModelTest::ComputesAsExpected(const SessionSpec& spec) {
+  ASSERT_TRUE(fs::exists(spec.model)) << "libonnx-testdata is in the package list";
+  const auto session = TryLoad(spec);
   ASSERT_TRUE(session) << session.error().message;
+  EXPECT_EQ((*session)->shares_weights(), !spec.scratch.empty());
   const ModelSignature& signature = (*session)->signature();
   ASSERT_EQ(signature.inputs.size(), 1U);
   const auto count = ElementCount(signature.inputs[0].shape);
@@ -59,6 +66,15 @@ TEST_P(LightModelTest, ComputesWhatOnnxsReferenceComputed) {
   for (std::size_t i = 0; i < actual.size(); ++i) {
     EXPECT_NEAR(actual[i], expected[i], 1e-7 + 1e-3 * std::abs(expected[i])) << "class " << i;
   }
+}
+
+TEST_P(LightModelTest, ComputesWhatOnnxsReferenceComputed) {
+  ComputesAsExpected({.name = GetParam(), .model = ModelOf(GetParam()), .root = kFolder});
+}
+
+TEST_P(LightModelTest, ComputesTheSameWithWeightsThatAreShared) {
+  ComputesAsExpected(
+      {.name = GetParam(), .model = ModelOf(GetParam()), .root = kFolder, .scratch = folder_.path()});
 }
 
 INSTANTIATE_TEST_SUITE_P(LibonnxTestdata, LightModelTest, ::testing::Values("squeezenet", "shufflenet", "resnet50"),

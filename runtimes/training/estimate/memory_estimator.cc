@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <exception>
+#include <limits>
 #include <memory>
 #include <new>
 #include <string>
@@ -14,9 +15,11 @@
 
 #include "api/base/format.h"
 #include "runtimes/training/data/batch_stream.h"
+#include "runtimes/training/estimate/fit_study.h"
 #include "runtimes/training/estimate/meta_fallback.h"
 #include "runtimes/training/estimate/meta_kernels.h"
 #include "runtimes/training/estimate/meta_ledger.h"
+#include "runtimes/training/estimate/step_trace.h"
 #include "runtimes/training/estimate/workspace.h"
 #include "runtimes/training/ops/torch_error.h"
 #include "runtimes/training/trainer/batch_tensors.h"
@@ -26,24 +29,6 @@
 
 namespace tandem::training {
 namespace {
-
-// Tells the ledger what is being done, as it tells a server.
-class LedgerGate final : public OpGate {
- public:
-  explicit LedgerGate(MetaLedger& ledger) : ledger_(ledger) {}
-
-  void Announce(std::span<const OpInfo> ops) override { ops_.assign(ops.begin(), ops.end()); }
-  void Begin(std::size_t op) override { ledger_.BeginOp(op); }
-
-  [[nodiscard]] std::string NameOf(std::size_t op) const {
-    if (op >= ops_.size()) return "";
-    return ops_[op].name.empty() ? ops_[op].kind : Format("{} '{}'", ops_[op].kind, ops_[op].name);
-  }
-
- private:
-  MetaLedger& ledger_;
-  std::vector<OpInfo> ops_;
-};
 
 at::Tensor HollowBatch(const at::Tensor& example, std::int64_t count) {
   std::vector<std::int64_t> sizes = example.sizes().vec();
@@ -103,18 +88,47 @@ bool IsForWantOfNumbers(const Error& error) {
   return error.message.contains("meta") || error.message.contains("Meta") || error.message.contains(kNotFromShapes);
 }
 
-Result<MemoryEstimate> Estimate(const TrainingJob& job, const std::filesystem::path& model,
-                                const std::filesystem::path& data_root) {
+// What is left of the job's memory for a step, which is what it needs or less.
+Result<std::uint64_t> BoundOfStep(const TrainingJob& job, const PersistentBytes& persistent) {
+  if (!job.memory) return std::numeric_limits<std::uint64_t>::max();
+  // What is written to a checkpoint is copied first; and blocks of changing sizes leave gaps.
+  constexpr std::uint64_t kGaps = 32;  // One in so many bytes.
+  const std::uint64_t copy = persistent.weights + persistent.optimizer;
+  const std::uint64_t rest = persistent.total() + copy;
+  if (rest >= *job.memory) {
+    return Fail(ErrorCode::kTooLarge,
+                "/memory is {} bytes, and {} are there before the first step: weights {}, state of the optimizer {}, a "
+                "copy of both for checkpoints, data {}, libraries {}",
+                *job.memory, rest, persistent.weights, persistent.optimizer, persistent.data, persistent.framework);
+  }
+  const std::uint64_t left = *job.memory - rest;
+  return left - left / kGaps;
+}
+
+Result<FittedJob> Fitted(const TrainingJob& job, FitStudy& study, MemoryEstimate estimate) {
+  TANDEM_ASSIGN(const std::uint64_t bound, BoundOfStep(job, estimate.persistent));
+  TANDEM_ASSIGN(FittedStep step, study.Fit(bound));
+  if (step.peak > bound) {
+    return Fail(ErrorCode::kTooLarge,
+                "/memory is {} bytes, of which a step may take {}; with memory: fit it takes {} at least",
+                *job.memory, bound, step.least);
+  }
+  estimate.ephemeral = step.peak;
+  estimate.fit = FitEstimate{.kept = step.kept, .least = step.least, .slowdown = step.slowdown};
+  return FittedJob{.memory = std::move(estimate), .plan = std::move(step.plan)};
+}
+
+Result<FittedJob> Estimate(const TrainingJob& job, const std::filesystem::path& model,
+                           const std::filesystem::path& data_root) {
   MemoryEstimate estimate;
   const std::uint64_t libraries = AnonymousBytes();
   AddMetaKernels();
   MetaLedger ledger;
-  LedgerGate gate(ledger);
-  TANDEM_ASSIGN(const auto learner, Learner::Load(job, model, gate, Substance::kHollow));
+  StepTrace trace(ledger);
+  TANDEM_ASSIGN(const auto learner, Learner::Load(job, model, trace, Substance::kHollow));
   TANDEM_ASSIGN(const HollowExamples batch, MakeExamples(*learner, job, data_root));
   estimate.persistent.weights = learner->constant_bytes();
   const std::uint64_t before = ledger.live();
-  ledger.ForgetPeak();
   const auto step = [&]() -> Status {
     const Status done = GoThroughStep(*learner, job, batch.examples);
     if (done || !IsForWantOfNumbers(done.error())) return done;
@@ -126,16 +140,28 @@ Result<MemoryEstimate> Estimate(const TrainingJob& job, const std::filesystem::p
   estimate.persistent.optimizer = persistent - before;
   estimate.persistent.framework = libraries + FrameworkGrowth(ledger.convolutions());
   estimate.persistent.data = batch.held;
-  estimate.ephemeral = ledger.peak() - persistent;
-  if (const auto op = ledger.op_at_peak()) estimate.peak = gate.NameOf(*op);
   estimate.batch = batch.examples.size;
-  return estimate;
+  FittedJob fitted;
+  if (job.fit) {
+    FitStudy study(*learner, ledger, trace, step);
+    TANDEM_ASSIGN(fitted, Fitted(job, study, std::move(estimate)));
+    // As it will be.
+    trace.Clear();
+    TANDEM_TRY(step());
+  } else {
+    fitted.memory = std::move(estimate);
+  }
+  if (const auto highest = trace.Highest()) {
+    fitted.memory.ephemeral = highest->peak - persistent;
+    fitted.memory.peak = trace.NameOf(highest->op);
+  }
+  return fitted;
 }
 
 }  // namespace
 
-Result<MemoryEstimate> EstimateMemory(const TrainingJob& job, const std::filesystem::path& model,
-                                      const std::filesystem::path& data_root) {
+Result<FittedJob> FitMemory(const TrainingJob& job, const std::filesystem::path& model,
+                            const std::filesystem::path& data_root) {
   try {
     return Estimate(job, model, data_root);
   } catch (const c10::Error& error) {
@@ -146,6 +172,12 @@ Result<MemoryEstimate> EstimateMemory(const TrainingJob& job, const std::filesys
     // A job can be run all the same.
     return Fail(ErrorCode::kInternal, "the estimate: {}", error.what());
   }
+}
+
+Result<MemoryEstimate> EstimateMemory(const TrainingJob& job, const std::filesystem::path& model,
+                                      const std::filesystem::path& data_root) {
+  TANDEM_ASSIGN(FittedJob fitted, FitMemory(job, model, data_root));
+  return std::move(fitted.memory);
 }
 
 }  // namespace tandem::training

@@ -5,6 +5,7 @@
 #include "api/base/result.h"
 #include "api/base/training_job.h"
 #include "api/base/training_memory.h"
+#include "runtimes/training/fit/fit_plan.h"
 
 namespace tandem::training {
 
@@ -15,5 +16,14 @@ namespace tandem::training {
 // device "meta", for good (meta_kernels.h). Training thread only.
 [[nodiscard]] Result<MemoryEstimate> EstimateMemory(const TrainingJob& job, const std::filesystem::path& model,
                                                     const std::filesystem::path& data_root);
+
+// The same of a job that is to fit (TrainingJob::fit), and the plan by which it stays within its `memory`. Without
+// that all is held. kTooLarge tells the least that it could be brought to. One that is not to fit has an empty plan.
+struct FittedJob {
+  MemoryEstimate memory;
+  FitPlan plan;
+};
+[[nodiscard]] Result<FittedJob> FitMemory(const TrainingJob& job, const std::filesystem::path& model,
+                                          const std::filesystem::path& data_root);
 
 }  // namespace tandem::training

@@ -1,5 +1,6 @@
 #include "runtimes/training/estimate/meta_ledger.h"
 
+#include <algorithm>
 #include <memory>
 
 #include <c10/core/Allocator.h>
@@ -57,18 +58,11 @@ MetaLedger::~MetaLedger() {
 
 void MetaLedger::Add(std::uint64_t bytes) {
   counts_->live += bytes;
-  if (counts_->live <= counts_->peak) return;
-  counts_->peak = counts_->live;
-  op_at_peak_ = op_;
+  counts_->peak = std::max(counts_->peak, counts_->live);
 }
 
 void MetaLedger::NoteConvolution(const ConvolutionShape& shape) {
   if (current != nullptr) current->convolutions_.insert(shape);
-}
-
-void MetaLedger::ForgetPeak() {
-  counts_->peak = counts_->live;
-  op_at_peak_.reset();
 }
 
 }  // namespace tandem::training

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <set>
 
 #include "runtimes/training/estimate/workspace.h"
@@ -21,14 +20,10 @@ class MetaLedger {
   MetaLedger(const MetaLedger&) = delete;
   MetaLedger& operator=(const MetaLedger&) = delete;
 
-  // What follows is done for this operator.
-  void BeginOp(std::size_t op) { op_ = op; }
-
   [[nodiscard]] std::uint64_t live() const { return counts_->live; }
-  // The most that was live at once since the last ForgetPeak(), and the operator that it was for.
+  // The most that was live at once since the last ForgetPeak().
   [[nodiscard]] std::uint64_t peak() const { return counts_->peak; }
-  [[nodiscard]] std::optional<std::size_t> op_at_peak() const { return op_at_peak_; }
-  void ForgetPeak();
+  void ForgetPeak() { counts_->peak = counts_->live; }
 
   // Shapes of convolutions that are made code for, each of which libraries keep.
   [[nodiscard]] std::size_t convolutions() const { return convolutions_.size(); }
@@ -44,8 +39,6 @@ class MetaLedger {
   void Add(std::uint64_t bytes);
 
   const std::shared_ptr<Counts> counts_;  // With the tensors that are counted in it.
-  std::optional<std::size_t> op_;
-  std::optional<std::size_t> op_at_peak_;
   std::set<ConvolutionShape> convolutions_;
 };
 

@@ -216,6 +216,10 @@ void FuseNodes(const std::vector<std::string>& wanted, onnx::GraphProto& graph) 
   rewriter.Sweep();
 }
 
+bool WorksInPlace(const NodeProto& node) {
+  return node.domain() == kFusedDomain && (node.op_type() == kReluInPlace || node.op_type() == kAddInPlace);
+}
+
 Result<Kernel> FusedKernel(const NodeProto& node, bool first_is_new) {
   const auto fits = [&](const char* op, int inputs) {
     return node.op_type() == op && node.input_size() == inputs && node.output_size() == 1 && node.attribute_size() == 0;

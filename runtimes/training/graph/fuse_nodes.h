@@ -26,4 +26,7 @@ void FuseNodes(const std::vector<std::string>& wanted, onnx::GraphProto& graph);
 // so only where its first input is made anew in every run.
 [[nodiscard]] Result<Kernel> FusedKernel(const onnx::NodeProto& node, bool first_is_new);
 
+// Whether such a kernel changes its first input, where that is made anew in every run.
+[[nodiscard]] bool WorksInPlace(const onnx::NodeProto& node);
+
 }  // namespace tandem::training

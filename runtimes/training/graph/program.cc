@@ -59,7 +59,7 @@ bool IsSetting(std::string_view kind, std::size_t input) {
 void Program::MakeHollow() {
   constexpr std::int64_t kMostSettings = 64;  // Numbers.
   std::set<int> settings;
-  for (const Step& step : steps_) {
+  for (const ProgramStep& step : steps_) {
     for (std::size_t i = 0; i < step.inputs.size(); ++i) {
       if (IsSetting(step.op.kind, i)) settings.insert(step.inputs[i]);
     }
@@ -93,11 +93,11 @@ std::uint64_t Program::constant_bytes() const {
 
 std::vector<OpInfo> Program::ops() const {
   std::vector<OpInfo> ops;
-  for (const Step& step : steps_) ops.push_back(step.op);
+  for (const ProgramStep& step : steps_) ops.push_back(step.op);
   return ops;
 }
 
-Status Program::RunStep(const Step& step, const RunMode& mode, Tensors& values, OpWork* work) {
+Status Program::RunStep(const ProgramStep& step, const RunMode& mode, Tensors& values, OpWork* work) {
   Tensors in;
   in.reserve(step.inputs.size());
   for (const int slot : step.inputs) in.push_back(slot < 0 ? at::Tensor() : values[static_cast<std::size_t>(slot)]);
@@ -125,12 +125,18 @@ Status Program::RunStep(const Step& step, const RunMode& mode, Tensors& values, 
   return {};
 }
 
-Result<Tensors> Program::Run(const RunMode& mode, std::span<const at::Tensor> feeds, OpGate& gate) {
+Tensors Program::Constants() const {
+  Tensors values(static_cast<std::size_t>(slots_));
+  for (const auto& [slot, tensor] : constants_) values[static_cast<std::size_t>(slot)] = tensor;
+  return values;
+}
+
+Result<Tensors> Program::Run(const RunMode& mode, std::span<const at::Tensor> feeds, OpGate& gate,
+                             RunWatcher* watcher) {
   if (feeds.size() != inputs_.size()) {
     return Invalid("{} inputs are given; the model takes {}", feeds.size(), inputs_.size());
   }
-  Tensors values(static_cast<std::size_t>(slots_));
-  for (const auto& [slot, tensor] : constants_) values[static_cast<std::size_t>(slot)] = tensor;
+  Tensors values = Constants();
   for (std::size_t i = 0; i < feeds.size(); ++i) {
     TANDEM_TRY(CheckFeed(inputs_[i], feeds[i]));
     values[static_cast<std::size_t>(input_slots_[i])] = feeds[i];
@@ -139,7 +145,9 @@ Result<Tensors> Program::Run(const RunMode& mode, std::span<const at::Tensor> fe
     OpWork work;
     const bool is_new = i >= described_;
     gate.Begin(i);
+    if (watcher != nullptr) watcher->Before(i, values);
     TANDEM_TRY(RunStep(steps_[i], mode, values, is_new ? &work : nullptr));
+    if (watcher != nullptr) watcher->After(i, values);
     if (!is_new) continue;
     gate.Describe(i, work);
     described_ = i + 1;

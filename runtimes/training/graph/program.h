@@ -35,6 +35,27 @@ struct Weight {
   bool shared = false;     // Read in several places.
 };
 
+// A node made ready. Values stand in slots.
+struct ProgramStep {
+  Kernel kernel;
+  OpInfo op;
+  std::vector<int> inputs;     // Slots; -1 for what is left out.
+  std::vector<int> outputs;    // The same.
+  std::vector<int> last_uses;  // Slots that nobody reads afterwards.
+  bool in_place = false;       // Its output is its first input, changed.
+  bool random = false;         // Draws from the run's source, and whoever sets that back has the same once more.
+  bool repeatable = true;      // With the same inputs and the same random numbers it computes the same once more.
+};
+
+// Is told of the nodes of a run as they are computed, on its thread.
+class RunWatcher {
+ public:
+  virtual ~RunWatcher() = default;
+  // `values` are by slots, as they are then: what nobody reads any more is gone.
+  virtual void Before(std::size_t step, const Tensors& values) = 0;
+  virtual void After(std::size_t step, const Tensors& values) = 0;
+};
+
 // An ONNX graph made ready to be run by ATen, under autograd: nodes in order with their kernels, values in slots that
 // are emptied after their last use, and whatever depends on constants alone already computed. Made and used by one
 // thread.
@@ -59,30 +80,27 @@ class Program {
   // The nodes that a run computes, in their order.
   [[nodiscard]] std::vector<OpInfo> ops() const;
 
-  // The wanted values. `feeds` are in the order of inputs(). The gate hears of nodes by their places in ops(). Errors
-  // name the node; kTooLarge when memory ran out.
-  [[nodiscard]] Result<Tensors> Run(const RunMode& mode, std::span<const at::Tensor> feeds, OpGate& gate);
+  // The wanted values. `feeds` are in the order of inputs(). The gate hears of nodes by their places in ops(), and so
+  // does the watcher, if there is one. Errors name the node; kTooLarge when memory ran out.
+  [[nodiscard]] Result<Tensors> Run(const RunMode& mode, std::span<const at::Tensor> feeds, OpGate& gate,
+                                    RunWatcher* watcher = nullptr);
+
+  // For whoever computes a part of a run once more: its steps, what their slots are filled with before the first, and
+  // one step. What the step did is told in `work`, unless that is null.
+  [[nodiscard]] std::span<const ProgramStep> steps() const { return steps_; }
+  [[nodiscard]] Tensors Constants() const;
+  [[nodiscard]] static Status RunStep(const ProgramStep& step, const RunMode& mode, Tensors& values, OpWork* work);
 
  private:
   friend class ProgramBuilder;
 
-  struct Step {
-    Kernel kernel;
-    OpInfo op;
-    std::vector<int> inputs;     // Slots; -1 for what is left out.
-    std::vector<int> outputs;    // The same.
-    std::vector<int> last_uses;  // Slots that nobody reads afterwards.
-  };
-
   Program() = default;
-  // What it did is told in `work`, unless that is null.
-  [[nodiscard]] static Status RunStep(const Step& step, const RunMode& mode, Tensors& values, OpWork* work);
 
   std::vector<ProgramInput> inputs_;
   std::vector<int> input_slots_;
   std::map<std::string, Weight> weights_;
   std::vector<std::pair<int, at::Tensor>> constants_;  // What every run begins with; weights among them.
-  std::vector<Step> steps_;
+  std::vector<ProgramStep> steps_;
   std::vector<int> wanted_;
   int slots_ = 0;
   std::size_t described_ = 0;  // So many steps, from the first, have told what they do.

@@ -46,6 +46,12 @@ bool IsRandom(const std::string& op) {
   return op.starts_with("Random") || op == "Dropout" || op == "Bernoulli" || op == "Multinomial";
 }
 
+// A source of random numbers of its own goes on with each run; statistics that are told are those after an update.
+bool IsRepeatable(const onnx::NodeProto& node) {
+  if (IsRandom(node.op_type())) return !std::ranges::contains(node.attribute(), "seed", &onnx::AttributeProto::name);
+  return node.op_type() != "BatchNormalization" || node.output_size() == 1;
+}
+
 Result<ProgramInput> ReadInput(const onnx::ValueInfoProto& info) {
   if (!info.type().has_tensor_type()) {
     return Fail(ErrorCode::kUnsupported, "input '{}' is no tensor", info.name());
@@ -77,7 +83,7 @@ class ProgramBuilder {
   void FindFixed();
   void FindNeeded(const std::vector<std::string>& wanted);
   Status AddNode(const onnx::NodeProto& node);
-  Status Fold(const onnx::NodeProto& node, Program::Step& step);
+  Status Fold(const onnx::NodeProto& node, ProgramStep& step);
   void NoteWeights();
   void NoteLastUses();
 
@@ -146,7 +152,7 @@ void ProgramBuilder::FindNeeded(const std::vector<std::string>& wanted) {
   }
 }
 
-Status ProgramBuilder::Fold(const onnx::NodeProto& node, Program::Step& step) {
+Status ProgramBuilder::Fold(const onnx::NodeProto& node, ProgramStep& step) {
   Tensors values(static_cast<std::size_t>(program_->slots_));
   for (int i = 0; i < node.input_size(); ++i) {
     const int slot = step.inputs[static_cast<std::size_t>(i)];
@@ -174,8 +180,15 @@ Status ProgramBuilder::AddNode(const onnx::NodeProto& node) {
   const bool first_is_new = node.input_size() > 0 && !constants_.contains(node.input(0));
   auto kernel = node.domain() == kFusedDomain ? FusedKernel(node, first_is_new) : ops_.Make(node, opset_);
   if (!kernel) return Fail(kernel.error().code, "{}: {}", label, kernel.error().message);
-  Program::Step step{.kernel = *std::move(kernel), .op = op, .inputs = {}, .outputs = {}, .last_uses = {}};
-  bool constant = !IsRandom(node.op_type());
+  ProgramStep step{.kernel = *std::move(kernel),
+                   .op = op,
+                   .inputs = {},
+                   .outputs = {},
+                   .last_uses = {},
+                   .in_place = first_is_new && WorksInPlace(node),
+                   .random = IsRandom(node.op_type()),
+                   .repeatable = IsRepeatable(node)};
+  bool constant = !step.random;
   for (const std::string& name : node.input()) {
     if (name.empty()) {
       step.inputs.push_back(-1);

@@ -24,10 +24,11 @@ void CheckShapes(std::span<const at::Tensor> in) {
   }
 }
 
-Tensors NormalizeByBatch(const BatchNormForm& form, bool update, std::span<const at::Tensor> in) {
+Tensors NormalizeByBatch(const BatchNormForm& form, const RunMode& mode, std::span<const at::Tensor> in) {
   Require(in[0].numel() > 0, "an empty batch has no statistics");
   auto [y, mean, inverse_deviation] =
       at::native_batch_norm(in[0], in[1], in[2], {}, {}, /*training=*/true, 0.0, form.epsilon);
+  const bool update = mode.update_batch_norm && !mode.again;
   if (!update && !form.training_mode) return {y};
   const at::NoGradGuard no_gradients;
   const at::Tensor variance = inverse_deviation.detach().pow(-2).sub(form.epsilon).clamp_min(0);
@@ -58,7 +59,7 @@ Result<Kernel> MakeBatchNormalization(NodeView& node) {
   }
   return [form](const RunMode& mode, std::span<const at::Tensor> in) -> Tensors {
     CheckShapes(in);
-    if (mode.update_batch_norm || form.training_mode) return NormalizeByBatch(form, mode.update_batch_norm, in);
+    if (mode.update_batch_norm || form.training_mode) return NormalizeByBatch(form, mode, in);
     return {at::batch_norm(in[0], in[1], in[2], in[3].detach(), in[4].detach(), /*training=*/false, 0.0, form.epsilon,
                            /*cudnn_enabled=*/false)};
   };

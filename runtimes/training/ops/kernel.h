@@ -17,6 +17,7 @@ struct RunMode {
   bool training = false;           // Dropout drops; otherwise nodes compute what they would when served.
   bool update_batch_norm = false;  // Batch normalisation takes and keeps the statistics of the batch.
   at::Generator random;            // Undefined: ATen's own.
+  bool again = false;              // Computed before in the same step: statistics have been kept.
 };
 
 // One node made ready: its attributes are read and checked, a call only computes. Inputs are as the node has them, and

@@ -108,9 +108,20 @@ Status Learner::ChooseParameters() {
   return {};
 }
 
-Result<double> Learner::Accumulate(const Examples& batch, std::int64_t share) {
+void Learner::Follow(const FitPlan& plan) {
+  recomputer_ = plan.segments.empty() ? nullptr : std::make_unique<Recomputer>(*program_, plan, *gate_);
+}
+
+Result<Tensors> Learner::Answer(const Examples& batch) {
   const RunMode mode{.training = true, .update_batch_norm = job_.update_batch_norm, .random = RandomNumbers()};
-  TANDEM_ASSIGN(Tensors outputs, program_->Run(mode, batch.inputs, *gate_));
+  if (!recomputer_) return program_->Run(mode, batch.inputs, *gate_);
+  recomputer_->BeginRun(mode);
+  const SavedTensorScope scope(*recomputer_);
+  return program_->Run(mode, batch.inputs, *gate_, recomputer_.get());
+}
+
+Result<double> Learner::Accumulate(const Examples& batch, std::int64_t share) {
+  TANDEM_ASSIGN(Tensors outputs, Answer(batch));
   return Guarded("the loss and its gradients", [&] {
     gate_->BeginLoss();
     at::Tensor loss = ComputeLoss(job_.loss, form_, outputs[0], batch.target);
@@ -119,6 +130,24 @@ Result<double> Learner::Accumulate(const Examples& batch, std::int64_t share) {
     (share == 1 ? loss : loss / static_cast<double>(share)).backward();
     return loss.is_meta() ? 0 : loss.item<double>();
   });
+}
+
+NamedTensors Learner::Unsettled() const {
+  const at::NoGradGuard no_gradients;
+  NamedTensors unsettled{{kRandomState, RandomNumbers().get_state()}};
+  for (const auto& [name, tensor] : changing_) {
+    if (!parameters_.contains(name)) unsettled.emplace(std::string(kWeightPrefix) + name, tensor.detach().clone());
+  }
+  return unsettled;
+}
+
+void Learner::Drop(const NamedTensors& unsettled) {
+  const at::NoGradGuard no_gradients;
+  optimizer_->ClearGradients();
+  RandomNumbers().set_state(unsettled.at(kRandomState));
+  for (const auto& [name, tensor] : changing_) {
+    if (!parameters_.contains(name)) at::Tensor(tensor).detach().copy_(unsettled.at(std::string(kWeightPrefix) + name));
+  }
 }
 
 void Learner::Step(double learning_rate, double clip_norm) {

@@ -13,6 +13,8 @@
 #include "api/base/op_gate.h"
 #include "api/base/result.h"
 #include "api/base/training_job.h"
+#include "runtimes/training/fit/fit_plan.h"
+#include "runtimes/training/fit/recomputer.h"
 #include "runtimes/training/graph/program.h"
 #include "runtimes/training/learning/objective.h"
 #include "runtimes/training/learning/optimizer.h"
@@ -56,9 +58,17 @@ class Learner {
   // Bytes of what the graph computes with and does not compute from its inputs, trained or not.
   [[nodiscard]] std::uint64_t constant_bytes() const { return program_->constant_bytes(); }
 
+  // How steps hold what their gradients need, from the next on; without a plan all is held. Plans are of program().
+  void Follow(const FitPlan& plan);
+  [[nodiscard]] const Program& program() const { return *program_; }
+
   // Adds the gradients of a batch, as one of `share` that make up a step; the mean loss of the batch, 0 for a hollow
   // one.
   [[nodiscard]] Result<double> Accumulate(const Examples& batch, std::int64_t share);
+  // What a step changes before its parameters are: random numbers, running statistics.
+  [[nodiscard]] NamedTensors Unsettled() const;
+  // Forgets what was accumulated, and goes back to what was unsettled when it began: as if the step had never begun.
+  void Drop(const NamedTensors& unsettled);
   // Changes the parameters by what was accumulated.
   void Step(double learning_rate, double clip_norm);
   // Computes without learning.
@@ -75,6 +85,8 @@ class Learner {
  private:
   explicit Learner(const TrainingJob& job) : job_(job) {}
   [[nodiscard]] Status ChooseParameters();
+  // What the program says of a batch that is learnt from.
+  [[nodiscard]] Result<Tensors> Answer(const Examples& batch);
 
   // Constant after Load.
   const TrainingJob job_;
@@ -85,6 +97,8 @@ class Learner {
   NamedTensors parameters_;  // What is trained.
   NamedTensors changing_;    // Parameters and running statistics.
   std::unique_ptr<Optimizer> optimizer_;
+
+  std::unique_ptr<Recomputer> recomputer_;  // Null: all is held.
 };
 
 // The model as it is saved, in the file's form: the job's new head, if it has one, and the weights.

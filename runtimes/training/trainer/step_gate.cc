@@ -45,7 +45,8 @@ void StepGate::BeginGradient(std::int64_t sequence) {
   const auto after = std::ranges::upper_bound(first_sequence_, static_cast<std::uint64_t>(sequence));
   const bool known = sequence >= 0 && after != first_sequence_.begin();
   const std::size_t of = static_cast<std::size_t>(after - first_sequence_.begin()) - 1;
-  gate_.Begin(known ? forward() + of : 2 * forward());
+  gradient_ = known ? forward() + of : 2 * forward();
+  gate_.Begin(gradient_);
 }
 
 GradientScope::GradientScope(StepGate& gate) : gate_(gate) {

@@ -7,6 +7,7 @@
 #include "runtimes/training/graph/model_file.h"
 #include "runtimes/training/learning/schedule.h"
 #include "runtimes/training/trainer/batch_tensors.h"
+#include "runtimes/training/trainer/process_bytes.h"
 #include "runtimes/training/trainer/progress_text.h"
 #include "runtimes/training/trainer/training_heap.h"
 
@@ -26,9 +27,11 @@ Trainer::Trainer(const TrainingJob& job, TrainerPaths paths, OpGate& gate, Train
 Trainer::~Trainer() = default;
 
 Result<std::unique_ptr<Trainer>> Trainer::Prepare(const TrainingJob& job, TrainerPaths paths, OpGate& gate,
-                                                  TrainerListener& listener, const Clock& clock) {
+                                                  TrainerListener& listener, const Clock& clock,
+                                                  const FitPlan& plan) {
   std::unique_ptr<Trainer> trainer(new Trainer(job, std::move(paths), gate, listener, clock));
   TANDEM_ASSIGN(trainer->learner_, Learner::Load(job, trainer->paths_.model, gate));
+  trainer->learner_->Follow(plan);
   TANDEM_TRY(trainer->OpenData());
   trainer->checkpointer_ =
       std::make_unique<Checkpointer>(trainer->paths_.folder, job.checkpoint.keep,
@@ -83,15 +86,39 @@ bool Trainer::Evaluates() const {
   return evaluation_source_ || job_.evaluation.split > 0;
 }
 
-Status Trainer::TrainStep() {
-  memory_.BeginStep();
+Result<double> Trainer::ComputeGradients() {
+  const IterationTensors tensors;
+  const NamedTensors unsettled = tensors.in_lane() ? learner_->Unsettled() : NamedTensors();
   double loss = 0;
   for (std::int64_t i = 0; i < job_.accumulate; ++i) {
     TANDEM_ASSIGN(const std::optional<Batch> batch, stream_->Next());
     TANDEM_ASSIGN(const Examples examples, ToExamples(*batch));
-    TANDEM_ASSIGN(const double part, learner_->Accumulate(examples, job_.accumulate));
-    loss += part / static_cast<double>(job_.accumulate);
+    const auto part = learner_->Accumulate(examples, job_.accumulate);
+    if (!part) {
+      outgrown_ = tensors.outgrown();
+      if (outgrown_) learner_->Drop(unsettled);
+      return std::unexpected(part.error());
+    }
+    loss += *part / static_cast<double>(job_.accumulate);
   }
+  return loss;
+}
+
+Result<bool> Trainer::BeginIteration() {
+  TANDEM_TRY(LeaveLane());
+  return gate_.BeginIteration();
+}
+
+TrainingEnd Trainer::LeaveForMore(std::uint64_t needed, bool settled) {
+  // With some to spare: what came after the allocation that did not fit is not known.
+  listener_.OnMemory({.persistent = AnonymousBytes(), .ephemeral = needed + needed / 4});
+  if (settled) SaveCheckpoint();
+  return TrainingEnd::kInterrupted;
+}
+
+Status Trainer::TrainStep() {
+  memory_.BeginStep();
+  TANDEM_ASSIGN(const double loss, ComputeGradients());
   const double rate = job_.optimizer.learning_rate * LearningRateFactor(job_.schedule, progress_.step, total_steps_);
   if (!std::isfinite(loss)) {
     return Invalid(
@@ -127,12 +154,21 @@ Status Trainer::Evaluate() {
   for (;;) {
     TANDEM_ASSIGN(const std::optional<Batch> batch, batches->Next());
     if (!batch) break;
+    // To be seen through once begun, whatever the answer: a checkpoint does not say how far it came.
+    TANDEM_ASSIGN(const bool has_turn, BeginIteration());
+    // Without a turn the lane is another's.
+    std::optional<IterationTensors> tensors;
+    if (has_turn) tensors.emplace();
     TANDEM_ASSIGN(const Examples converted, ToExamples(*batch));
-    TANDEM_ASSIGN(const Score score, learner_->Evaluate(converted));
-    loss += score.loss * static_cast<double>(batch->size);
+    const auto score = learner_->Evaluate(converted);
+    if (!score) {
+      if (tensors) outgrown_ = tensors->outgrown();
+      return std::unexpected(score.error());
+    }
+    loss += score->loss * static_cast<double>(batch->size);
     examples += batch->size;
-    right += score.right;
-    targets += score.targets;
+    right += score->right;
+    targets += score->targets;
   }
   TrainerListener::Evaluation report{
       .step = progress_.step, .loss = loss / static_cast<double>(examples), .accuracy = {}, .best = false};
@@ -196,16 +232,40 @@ Status Trainer::Measure() {
 Result<TrainingEnd> Trainer::Run(const std::atomic<bool>& interrupt) {
   last_checkpoint_ = clock_.Now();
   last_checkpoint_step_ = progress_.step;
-  if (Evaluates() && !progress_.baseline) TANDEM_TRY(Evaluate());
   TrainingEnd end = TrainingEnd::kFinished;
+  if (Evaluates() && !progress_.baseline) {
+    const Status evaluated = Evaluate();
+    if (!evaluated && !outgrown_) return std::unexpected(evaluated.error());
+    if (!evaluated) end = LeaveForMore(*outgrown_, /*settled=*/false);
+  }
   while (progress_.step < total_steps_ && end == TrainingEnd::kFinished) {
-    TANDEM_TRY(TrainStep());
-    if (EvaluationDue()) TANDEM_TRY(Evaluate());
+    TANDEM_ASSIGN(const bool begins, BeginIteration());
+    if (!begins) {
+      end = TrainingEnd::kInterrupted;
+      SaveCheckpoint();
+      break;
+    }
+    const Status stepped = TrainStep();
+    if (!stepped && !outgrown_) return std::unexpected(stepped.error());
+    if (!stepped) {
+      end = LeaveForMore(*outgrown_, /*settled=*/true);
+      break;
+    }
+    const Status evaluated = EvaluationDue() ? Evaluate() : Status();
+    if (!evaluated && !outgrown_) return std::unexpected(evaluated.error());
+    if (!evaluated) {
+      // Its result belongs to this step: both are computed again.
+      end = LeaveForMore(*outgrown_, /*settled=*/false);
+      break;
+    }
     if (job_.evaluation.patience > 0 && progress_.since_best >= job_.evaluation.patience)
       end = TrainingEnd::kStoppedEarly;
     if (interrupt.load(std::memory_order_relaxed)) end = TrainingEnd::kInterrupted;
     if (CheckpointDue() || end == TrainingEnd::kInterrupted) SaveCheckpoint();
   }
+  // Of the lane; what follows has memory of its own.
+  TANDEM_TRY(LeaveLane());
+  gate_.EndIterations();
   if (end != TrainingEnd::kInterrupted) TANDEM_TRY(WriteResult());
   checkpointer_->Flush();
   return end;

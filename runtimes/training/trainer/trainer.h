@@ -71,10 +71,11 @@ enum class TrainingEnd { kFinished, kStoppedEarly, kInterrupted };
 // that interrupts it.
 class Trainer {
  public:
-  // Opens the model, the data and the last good checkpoint. `gate`, `listener` and `clock` outlive it.
+  // Opens the model, the data and the last good checkpoint. `gate`, `listener` and `clock` outlive it. By the plan it
+  // holds less than what gradients need.
   [[nodiscard]] static Result<std::unique_ptr<Trainer>> Prepare(const TrainingJob& job, TrainerPaths paths,
                                                                 OpGate& gate, TrainerListener& listener,
-                                                                const Clock& clock);
+                                                                const Clock& clock, const FitPlan& plan = {});
   ~Trainer();
 
   // Trains. When `interrupt` becomes true it writes a checkpoint after the step and returns kInterrupted. Otherwise the
@@ -99,6 +100,13 @@ class Trainer {
   [[nodiscard]] StreamOptions TrainingBatches() const;
   [[nodiscard]] bool Evaluates() const;
   [[nodiscard]] Status TrainStep();
+  // The loss of a step whose gradients are there then; nothing in the lane but these.
+  [[nodiscard]] Result<double> ComputeGradients();
+  // Waits for the turn; false: no iteration is to begin any more. Nothing of the last one is left in the lane.
+  [[nodiscard]] Result<bool> BeginIteration();
+  // The lane is too short for an iteration, and cannot grow: tells what would be enough. What is lost is what was
+  // computed since the last checkpoint, which is written if `settled`.
+  TrainingEnd LeaveForMore(std::uint64_t needed, bool settled);
   [[nodiscard]] Status Evaluate();
   // Whether `metric` is better than the best so far.
   [[nodiscard]] bool IsBetter(double metric) const;
@@ -122,6 +130,7 @@ class Trainer {
 
   std::unique_ptr<BatchStream> stream_;
   StepMemory memory_;
+  std::optional<std::uint64_t> outgrown_;  // What an iteration would have needed in its lane.
   TrainingProgress progress_;
   MonotonicTime last_checkpoint_;
   std::int64_t last_checkpoint_step_ = 0;

@@ -5,6 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
+#include <new>
+#include <utility>
 
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/impl/alloc_cpu.h>
@@ -13,6 +16,7 @@
 
 #include "api/base/mutex.h"
 #include "runtimes/training/trainer/block_map.h"
+#include "runtimes/training/trainer/tensor_lane.h"
 
 namespace tandem::training {
 namespace {
@@ -26,6 +30,34 @@ constexpr std::size_t kPage = 4096;
 
 std::size_t RoundUp(std::size_t size, std::size_t to) {
   return (size + to - 1) / to * to;
+}
+
+// Addresses for a lane, as above.
+constexpr std::size_t kLaneReach = std::size_t{1} << 38;
+
+// A lane, and who says how long it is. Training thread only, but for what is freed.
+struct GivenLane {
+  std::unique_ptr<TensorLane> memory;
+  LaneGrant* grant = nullptr;
+  bool in_use = false;  // It had a length at the last boundary.
+  std::optional<std::uint64_t> outgrown;
+};
+// Never destroyed, as tensors may outlive main().
+GivenLane* given_lane = nullptr;
+// Whether this thread makes tensors of an iteration that has a lane.
+thread_local bool within_lane = false;
+
+void* TakeInLane(std::size_t size) {
+  for (;;) {
+    if (void* const data = given_lane->memory->Take(size); data != nullptr) return data;
+    const std::size_t needed = given_lane->memory->needed();
+    const std::uint64_t length = given_lane->grant->Grow(needed);
+    if (length < needed) {
+      given_lane->outgrown = needed;
+      throw std::bad_alloc();
+    }
+    given_lane->memory->SetLength(length);
+  }
 }
 
 // Where ATen's large tensors live: one range of addresses, of which as much is memory as was ever needed at once. Never
@@ -45,7 +77,7 @@ class TensorHeap final : public c10::Allocator {
   }
 
   c10::DataPtr allocate(std::size_t size) override {
-    void* data = size < kSmallest ? nullptr : Take(size);
+    void* data = size < kSmallest ? nullptr : within_lane ? TakeInLane(size) : Take(size);
     if (data != nullptr) {
       Count(RoundUp(size, kPage));
     } else {
@@ -81,6 +113,8 @@ class TensorHeap final : public c10::Allocator {
     // Small ones, and what the range had no room for, are the C library's.
     if (current_->Owns(data)) {
       current_->GiveBack(data);
+    } else if (given_lane != nullptr && given_lane->memory->Owns(data)) {
+      current_->live_.fetch_sub(given_lane->memory->GiveBack(data), std::memory_order_relaxed);
     } else {
       current_->live_.fetch_sub(::malloc_usable_size(data), std::memory_order_relaxed);
       c10::free_cpu(data);
@@ -165,6 +199,40 @@ void ForgetTensorPeak() {
 void DropFreedMemory() {
   if (TensorHeap::current() != nullptr) TensorHeap::current()->Drop();
   malloc_trim(/*pad=*/0);
+}
+
+Status GiveLane(int fd, LaneGrant& grant) {
+  if (TensorHeap::current() == nullptr) return Fail(ErrorCode::kUnsupported, "tensors have no memory of their own");
+  TANDEM_ASSIGN(auto memory, TensorLane::Map(fd, kLaneReach));
+  given_lane = new GivenLane{.memory = std::move(memory), .grant = &grant};
+  return {};
+}
+
+Result<std::uint64_t> LeaveLane() {
+  if (given_lane == nullptr) return 0;
+  TANDEM_ASSIGN(const std::size_t moved, given_lane->memory->Settle());
+  if (given_lane->grant->length() > 0 && !std::exchange(given_lane->in_use, true)) DropFreedMemory();
+  return moved;
+}
+
+IterationTensors::IterationTensors() {
+  if (given_lane == nullptr) return;
+  const std::uint64_t length = given_lane->grant->length();
+  given_lane->outgrown.reset();
+  within_lane = length > 0;
+  if (within_lane) given_lane->memory->SetLength(length);
+}
+
+IterationTensors::~IterationTensors() {
+  within_lane = false;
+}
+
+bool IterationTensors::in_lane() const {
+  return within_lane;
+}
+
+std::optional<std::uint64_t> IterationTensors::outgrown() const {
+  return given_lane == nullptr ? std::nullopt : given_lane->outgrown;
 }
 
 }  // namespace tandem::training

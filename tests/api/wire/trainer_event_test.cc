@@ -23,6 +23,7 @@ const std::vector<TrainerEvent>& Samples() {
                                  .ephemeral = 5,
                                  .peak = "Conv 'a'",
                                  .batch = 6}},
+      EstimateEvent{.estimate = {.batch = 6, .fit = FitEstimate{.kept = 1ULL << 40, .least = 7, .slowdown = 0.125}}},
       MemoryEvent{.use = {.persistent = 1ULL << 63, .ephemeral = 8}},
       EndEvent{.outcome = TrainerOutcome::kStoppedEarly, .step = 9, .baseline = 0.5, .best = 0.75},
       EndEvent{.outcome = TrainerOutcome::kFailed, .error = {ErrorCode::kInvalidArgument, "the data is empty"}}};

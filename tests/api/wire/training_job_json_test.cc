@@ -111,6 +111,21 @@ TEST(TrainingJobJson, ShortFormsMeanTheSameAsLongOnes) {
   EXPECT_EQ(brief->optimizer.weight_decay, 0);
 }
 
+TEST(TrainingJobJson, ABoundToFitIntoIsBytesToo) {
+  const auto held = With(R"({"memory": "1GiB"})");
+  const auto fitted = With(R"({"memory": {"fit": "1GiB"}})");
+  ASSERT_TRUE(held && fitted);
+  EXPECT_FALSE(held->fit);
+  EXPECT_TRUE(fitted->fit);
+  EXPECT_EQ(fitted->memory, held->memory);
+  EXPECT_EQ(TrainingJobToJson(*fitted)["memory"]["fit"].asUInt64(), 1U << 30);
+  const auto free = With(R"({"memory": "fit"})");
+  ASSERT_TRUE(free);
+  EXPECT_TRUE(free->fit);
+  EXPECT_FALSE(free->memory);
+  EXPECT_EQ(TrainingJobToJson(*free)["memory"].asString(), "fit");
+}
+
 TEST(TrainingJobJson, TheKindOfDataFollowsFromItsPath) {
   EXPECT_EQ(With(R"({"data": "a/b.npz"})")->data.kind, DataKind::kArrays);
   EXPECT_EQ(With(R"({"data": {"path": "b.csv", "columns": ["u", "v"], "target": "w"}})")->data.kind, DataKind::kCsv);
@@ -270,6 +285,10 @@ TEST(TrainingJobJson, EveryValueIsBounded) {
            R"({"deterministic": 1})",
            R"({"threads": -1})",
            R"({"memory": 5})",
+           R"({"memory": {}})",
+           R"({"memory": {"fit": 5}})",
+           R"({"memory": {"fit": true}})",
+           R"({"memory": {"fit": "1GiB", "least": 3}})",
            R"({"memory": "2"})",
            R"({"memory": "2 Gb"})",
            R"({"memory": "-2GB"})",

@@ -133,6 +133,7 @@ TrainingJob AnyJob() {
   job.deterministic = Coin();
   job.threads = static_cast<int>(From(0, 1024));
   if (Coin()) job.memory = static_cast<std::uint64_t>(From(1 << 20, std::int64_t{1} << 50));
+  job.fit = Coin();
   return job;
 }
 

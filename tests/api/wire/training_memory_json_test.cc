@@ -18,6 +18,15 @@ TEST(TrainingMemoryJson, AnEstimateTellsItsParts) {
             R"("total":100,"weights":10}})");
 }
 
+TEST(TrainingMemoryJson, AJobThatIsToFitTellsWhatItsPeakCameFrom) {
+  MemoryEstimate fitted = kEstimate;
+  fitted.fit = FitEstimate{.kept = 900, .least = 200, .slowdown = 0.25};
+  const Json::Value json = MemoryEstimateToJson(fitted);
+  EXPECT_EQ(json["fit"]["kept"].asUInt64(), 900U);
+  EXPECT_EQ(json["fit"]["least"].asUInt64(), 200U);
+  EXPECT_EQ(json["fit"]["slowdown"].asDouble(), 0.25);
+}
+
 TEST(TrainingMemoryJson, TheErrorIsAShareOfWhatWasMeasured) {
   const Json::Value memory = JobMemoryToJson(kEstimate, MemoryUse{.persistent = 80, .ephemeral = 400});
   EXPECT_EQ(memory["measured"]["persistent"].asUInt64(), 80U);

@@ -64,6 +64,15 @@ ModelBuilder& ModelBuilder::With(const std::string& name, std::int64_t value) {
   return *this;
 }
 
+ModelBuilder& ModelBuilder::With(const std::string& name, std::initializer_list<std::int64_t> values) {
+  onnx::AttributeProto& attribute =
+      *model_.mutable_graph()->mutable_node(model_.graph().node_size() - 1)->add_attribute();
+  attribute.set_name(name);
+  attribute.set_type(onnx::AttributeProto::INTS);
+  for (const std::int64_t value : values) attribute.add_ints(value);
+  return *this;
+}
+
 onnx::ModelProto SmallNetwork(std::uint64_t seed) {
   const at::Generator random = at::detail::createCPUGenerator(seed);
   const auto fresh = [&](at::IntArrayRef shape) { return at::randn(shape, random); };
@@ -79,6 +88,41 @@ onnx::ModelProto SmallNetwork(std::uint64_t seed) {
       .Node("Gemm", {"r", "w2", "b2"}, {"s"})
       .Node("Softmax", {"s"}, {"y"})
       .model();
+}
+
+onnx::ModelProto ResidualNetwork(int blocks) {
+  constexpr std::int64_t kChannels = 16;
+  const at::Generator random = at::detail::createCPUGenerator(1);
+  ModelBuilder builder;
+  const auto convolution = [&](const std::string& name, const std::string& in, std::int64_t channels) {
+    builder.Weight(name + ".w", at::randn({kChannels, channels, 3, 3}, random) / 8);
+    for (const char* part : {".scale", ".bias", ".mean"}) builder.Weight(name + part, at::randn({kChannels}, random) / 8);
+    builder.Weight(name + ".var", at::rand({kChannels}, random) + 0.5);
+    const std::string raw = name + ".raw";
+    builder.Node("Conv", {in.c_str(), (name + ".w").c_str()}, {raw.c_str()}).With("pads", {1, 1, 1, 1});
+    builder.Node("BatchNormalization",
+                 {raw.c_str(), (name + ".scale").c_str(), (name + ".bias").c_str(), (name + ".mean").c_str(),
+                  (name + ".var").c_str()},
+                 {name.c_str()});
+  };
+  builder.Input("x", {-1, 3, 16, 16}).Output("y", {-1, 10});
+  convolution("stem", "x", 3);
+  builder.Node("Relu", {"stem"}, {"block0"});
+  for (int i = 1; i <= blocks; ++i) {
+    const std::string in = "block" + std::to_string(i - 1);
+    const std::string out = "block" + std::to_string(i);
+    convolution(out + ".first", in, kChannels);
+    builder.Node("Relu", {(out + ".first").c_str()}, {(out + ".inner").c_str()});
+    convolution(out + ".second", out + ".inner", kChannels);
+    builder.Node("Add", {(out + ".second").c_str(), in.c_str()}, {(out + ".sum").c_str()});
+    builder.Node("Relu", {(out + ".sum").c_str()}, {out.c_str()});
+  }
+  builder.Weight("half", at::scalar_tensor(0.5)).Weight("w", at::randn({kChannels, 10}, random));
+  builder.Weight("b", at::randn({10}, random));
+  builder.Node("GlobalAveragePool", {("block" + std::to_string(blocks)).c_str()}, {"pooled"});
+  builder.Node("Flatten", {"pooled"}, {"flat"}).Node("Dropout", {"flat", "half"}, {"dropped"});
+  builder.Node("Gemm", {"dropped", "w", "b"}, {"y"});
+  return builder.model();
 }
 
 }  // namespace tandem::training

@@ -67,7 +67,7 @@ TEST_F(EstimateJobTest, ItsTrainerIsAskedForNothingElseAndBoundedByTheModel) {
   std::ifstream file(copy);
   const std::string run{std::istreambuf_iterator<char>(file), {}};
   EXPECT_THAT(run, HasSubstr(R"("estimate_only":true)"));
-  EXPECT_THAT(run, HasSubstr(R"("memory":1073741849)")) << "a gigabyte, and five times the five bytes of the model";
+  EXPECT_THAT(run, HasSubstr(R"("limit":1073741849)")) << "a gigabyte, and five times the five bytes of the model";
 }
 
 TEST_F(EstimateJobTest, WhatATrainerRefusesIsTold) {

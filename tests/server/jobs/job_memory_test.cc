@@ -35,7 +35,7 @@ class JobMemoryTest : public ::testing::Test {
     return ids;
   }
 
-  JobNeed need_{.persistent = 100 * kMiB, .ephemeral = 300 * kMiB};
+  JobNeed need_{.persistent = 300 * kMiB, .ephemeral = 100 * kMiB};
   std::shared_ptr<MemoryAccount> account_;
   JobOptions options_;
   JobMemory memory_{options_};
@@ -44,7 +44,7 @@ class JobMemoryTest : public ::testing::Test {
 TEST_F(JobMemoryTest, AsManyBeginAsThereIsRoomFor) {
   EXPECT_TRUE(memory_.Offer(std::vector{Queued(1), Queued(2), Queued(3)}));
   EXPECT_EQ(Admitted(), (std::vector<JobId>{1, 2}));
-  EXPECT_THAT(memory_.WhyWaiting(3), HasSubstr("needs P 100.0 MiB + E 300.0 MiB; free 200.0 MiB; would fit when job"));
+  EXPECT_THAT(memory_.WhyWaiting(3), HasSubstr("needs P 300.0 MiB + E 100.0 MiB; free 200.0 MiB; would fit when job"));
   EXPECT_EQ(memory_.WhyWaiting(1), "");
   EXPECT_EQ(memory_.WhyWaiting(77), "");
   memory_.Leave(1);
@@ -101,11 +101,26 @@ TEST_F(JobMemoryTest, WhatAJobTurnsOutToNeedMakesRoomOrTakesIt) {
 TEST_F(JobMemoryTest, WhatATrainerExpectsTakesThePlaceOfTheGuess) {
   EXPECT_TRUE(memory_.Offer(std::vector{Queued(1), Queued(2), Queued(3)}));
   EXPECT_EQ(Admitted().size(), 2U);
-  memory_.Expect(1, {.persistent = 50 * kMiB, .ephemeral = 60 * kMiB});
-  memory_.Expect(77, {.persistent = 1});
+  EXPECT_TRUE(memory_.Expect(1, {.persistent = 50 * kMiB, .ephemeral = 60 * kMiB}));
+  EXPECT_TRUE(memory_.Expect(77, {.persistent = 1}));
   EXPECT_TRUE(memory_.TakeNews());
   EXPECT_TRUE(memory_.Offer(std::vector{Queued(3)}));
   EXPECT_EQ(Admitted(), (std::vector<JobId>{3}));
+}
+
+TEST_F(JobMemoryTest, AJobIsTakenIntoALaneOfAnotherWhereThereIsNoRoomForMore) {
+  need_ = {.persistent = 100 * kMiB, .ephemeral = 700 * kMiB};
+  EXPECT_TRUE(memory_.Offer(std::vector{Queued(1), Queued(2)}));
+  EXPECT_EQ(Admitted(), (std::vector<JobId>{1, 2}));
+  ASSERT_TRUE(memory_.LaneOf(2));
+  EXPECT_EQ(memory_.LaneOf(2)->lane, memory_.LaneOf(1)->lane);
+  EXPECT_EQ(memory_.LaneOf(2)->sessions, 2U);
+  const auto grow = memory_.GrowthOf(2);
+  EXPECT_EQ(grow(750 * kMiB), 750 * kMiB);
+  EXPECT_EQ(grow(900 * kMiB), 750 * kMiB);
+  EXPECT_FALSE(memory_.Expect(2, {.persistent = 100 * kMiB, .ephemeral = 880 * kMiB}));
+  EXPECT_FALSE(memory_.LaneOf(77));
+  EXPECT_FALSE(memory_.GrowthOf(77));
 }
 
 TEST_F(JobMemoryTest, AJobThatIsHeldToItsMemoryIsPromisedJustThat) {
@@ -113,8 +128,44 @@ TEST_F(JobMemoryTest, AJobThatIsHeldToItsMemoryIsPromisedJustThat) {
   EXPECT_TRUE(memory_.Offer(std::vector{Queued(1)}));
   EXPECT_EQ(Admitted().size(), 1U);
   const std::uint64_t before = account_->Map().use.total();
-  memory_.Expect(1, {.persistent = 50 * kMiB, .ephemeral = 60 * kMiB});
+  EXPECT_TRUE(memory_.Expect(1, {.persistent = 50 * kMiB, .ephemeral = 60 * kMiB}));
   EXPECT_EQ(account_->Map().use.total(), before);
+}
+
+TEST_F(JobMemoryTest, AJobThatIsToFitHasWhatIsFreeUntilItsTrainerTellsWhatItTakes) {
+  const auto fitting = [](JobId id) {
+    JobRecord record = Queued(id);
+    record.spec = R"({"model":"m","data":{"kind":"synthetic","samples":10},"steps":9,"loss":"mse","memory":"fit"})";
+    return record;
+  };
+  need_ = {.persistent = 100 * kMiB, .ephemeral = 1600 * kMiB};
+  EXPECT_TRUE(memory_.Offer(std::vector{fitting(1), fitting(2)}));
+  EXPECT_EQ(Admitted(), (std::vector<JobId>{1})) << "there is less than the guess, but it is to fit";
+  EXPECT_EQ(memory_.BoundOf(1), 1000 * kMiB);
+  EXPECT_EQ(memory_.BoundOf(77), std::nullopt);
+
+  EXPECT_TRUE(memory_.Expect(1, {.persistent = 90 * kMiB, .ephemeral = 510 * kMiB}));
+  EXPECT_TRUE(memory_.TakeNews());
+  EXPECT_TRUE(memory_.Offer(std::vector{fitting(2)}));
+  EXPECT_EQ(Admitted(), (std::vector<JobId>{2})) << "what is free now, and not what was when it was first offered";
+  EXPECT_EQ(memory_.BoundOf(2), 400 * kMiB);
+
+  EXPECT_TRUE(memory_.Offer(std::vector{fitting(3)}));
+  EXPECT_EQ(Admitted(), (std::vector<JobId>{}));
+  EXPECT_THAT(memory_.WhyWaiting(3), HasSubstr("needs P 100.0 MiB + E 100.0 MiB")) << "a sixteenth is the least";
+}
+
+TEST_F(JobMemoryTest, AJobWithABoundOfItsOwnToFitIntoIsPromisedThat) {
+  JobRecord record = Queued(1);
+  record.spec =
+      R"({"model":"m","data":{"kind":"synthetic","samples":10},"steps":9,"loss":"mse","memory":{"fit":"300MiB"}})";
+  options_.need = [](const TrainingJob& job, const std::filesystem::path&) -> Result<JobNeed> {
+    return GuessNeed(job, {});
+  };
+  EXPECT_TRUE(memory_.Offer(std::vector{record}));
+  EXPECT_EQ(Admitted(), (std::vector<JobId>{1}));
+  EXPECT_EQ(account_->Map().use.total(), 300 * kMiB);
+  EXPECT_EQ(memory_.BoundOf(1), std::nullopt) << "its trainer knows";
 }
 
 TEST_F(JobMemoryTest, AJobThatHadATrainerBeforeNeedsWhatThatNoted) {

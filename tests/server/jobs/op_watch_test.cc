@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "api/wire/json_document.h"
+#include "colocation/board_gate.h"
 
 namespace tandem::jobs {
 namespace {

@@ -171,6 +171,27 @@ TEST_F(SupervisorTest, AJobThatGetsOnWaitsNoLongerThanTheFirstTime) {
   }
 }
 
+TEST_F(SupervisorTest, StepsThatALostTrainerDidNotTellOfAreCounted) {
+  // Its word of step 2 was the last before it wrote a checkpoint; of the second checkpoint it told nobody.
+  TrainerIs("if [ -e " + (folder_.path() / "lost").string() + R"( ]; then
+  echo '{"event":"plan","first_step":6,"total_steps":9,"examples":1,"evaluation_examples":0,"parameters":1}' >&3
+  )" + kFinished +
+            R"(
+  exit 0
+fi
+touch )" + (folder_.path() / "lost").string() +
+            "\n" + kPlan +
+            R"(echo '{"event":"step","step":2,"epoch":0,"loss":1.5,"learning_rate":0.1}' >&3
+echo '{"event":"checkpoint","step":4,"file":"step-4.checkpoint","bytes":1,"checksum":1,"problem":""}' >&3
+exit 3)");
+  const JobId id = Submit();
+  TurnUntil([&] { return Job(id).retries == 1; });
+  EXPECT_EQ(metrics_.Read().jobs.at(0).iterations, 4);
+  clock_.Advance(10s);
+  TurnUntil(id, JobState::kSucceeded);
+  EXPECT_EQ(metrics_.Read().jobs.at(0).iterations, 9);
+}
+
 TEST_F(SupervisorTest, AJobThatCannotBeBegunIsNotForgotten) {
   const JobId id = Submit();
   fs::remove_all(JobFolder::Of(options_.state, id).path);

@@ -109,7 +109,7 @@ TEST_F(TrainerProcessTest, LivesInACleanRoom) {
 }
 
 TEST_F(TrainerProcessTest, HasTheSignWhereItIsShownOne) {
-  const char* const tells = "[ -e /proc/self/fd/5 ] && echo shown || echo alone; [ -e /proc/self/fd/6 ] && echo more";
+  const char* const tells = "[ -e /proc/self/fd/7 ] && echo shown || echo alone; [ -e /proc/self/fd/8 ] && echo more";
   auto alone = Start(tells);
   ASSERT_TRUE(alone);
   Finish(**alone);

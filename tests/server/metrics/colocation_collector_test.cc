@@ -36,5 +36,20 @@ TEST(ColocationCollector, ShowsDecisionsAndLimits) {
   EXPECT_THAT(shown, Not(HasSubstr(R"(group="/b")"))) << "it has no limit";
 }
 
+TEST(ColocationCollector, ShowsHowTurnsGoFromJobToJob) {
+  TurnsState state;
+  state.switches = 3;
+  state.switch_times.Add(30us);
+  state.switch_times.Add(2ms);
+  const std::string shown = prometheus::TextSerializer().Serialize(TurnFamilies(state));
+  for (const char* line : {
+           "tandem_job_switches_total 3",
+           R"(tandem_job_switch_seconds_bucket{le="3.2e-05"} 1)",
+           "tandem_job_switch_seconds_count 2",
+       }) {
+    EXPECT_THAT(shown, HasSubstr(line));
+  }
+}
+
 }  // namespace
 }  // namespace tandem
