@@ -106,16 +106,18 @@ class Turns(TrainingTest):
 
     def test_a_trainer_that_is_stopped_in_its_turn_is_not_waited_for(self):
         self.take_turns("fifo", 2)
-        first, second = (self.submit(**LONG) for _ in range(2))
-        until(lambda: self.states().get(second["id"]) == "waits", "one waits")
+        first = self.submit(**LONG)
         self.all_move([first])
-        stopped = min(self.server.trainers())
+        (stopped,) = self.server.trainers()
+        second = self.submit(**LONG)
+        until(lambda: self.states().get(second["id"]) == "waits", "one waits")
         os.kill(stopped, signal.SIGSTOP)
         try:
+            until(lambda: self.turns()["jobs"][0]["overdue"], "it is not waited for any more")
             self.all_move([second])
-            self.assertTrue(self.turns()["jobs"][0]["overdue"])
         finally:
             os.kill(stopped, signal.SIGCONT)
+        until(lambda: not self.turns()["jobs"][0]["overdue"], "it has come to a boundary")
         self.all_move([first])
         for job in (first, second):
             self.call("POST", f"/jobs/{job['id']}/cancel")
