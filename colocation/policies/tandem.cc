@@ -24,6 +24,7 @@ class Pacer {
   Pacer(const ColocationSnapshot& snapshot, const QuotaView& quota)
       : snapshot_(snapshot),
         until_refill_(quota.until_refill),
+        bearable_(std::min<nanoseconds>(TandemPolicy::kBearable, quota.quota / 50)),
         left_(quota.left - Margin(snapshot, quota)),
         trainers_(std::max(snapshot.trainers, 1)),
         most_threads_(std::max(snapshot.parallelism, 1)),
@@ -43,9 +44,13 @@ class Pacer {
 
   // Threads of each trainer with so much time to the refill, if nothing is used before.
   [[nodiscard]] int ThreadsFor(nanoseconds time) const {
-    const nanoseconds need = TandemPolicy::Need(snapshot_, time);
-    if (beside_) return Lasting(left_ - need, time, 0);
-    return left_ < need ? 0 : Lasting(left_, time, 1);
+    if (beside_) return Lasting(left_ - TandemPolicy::Need(snapshot_, time), time, 0);
+    return left_ < Reserve(time) ? 0 : Lasting(left_, time, 1);
+  }
+
+  // What is kept for requests that may come in that time.
+  [[nodiscard]] nanoseconds Reserve(nanoseconds time) const {
+    return TandemPolicy::Need(snapshot_, std::max(time - bearable_, nanoseconds(0)));
   }
 
   [[nodiscard]] int Lasting(nanoseconds spare, nanoseconds time, int least) const {
@@ -58,8 +63,8 @@ class Pacer {
     const nanoseconds look = TandemPolicy::kRunningLook;
     const int all = threads * trainers_;
     const nanoseconds then = std::max(until_refill_ - look, nanoseconds(0));
-    if (left_ - all * look >= TandemPolicy::Need(snapshot_, then)) return look;
-    const nanoseconds spare = left_ - TandemPolicy::Need(snapshot_, until_refill_);
+    if (left_ - all * look >= Reserve(then)) return look;
+    const nanoseconds spare = left_ - Reserve(until_refill_);
     return std::clamp<nanoseconds>(spare / all, TandemPolicy::kShortestLook, look);
   }
 
@@ -75,6 +80,7 @@ class Pacer {
 
   const ColocationSnapshot& snapshot_;
   const nanoseconds until_refill_;
+  const nanoseconds bearable_;
   const nanoseconds left_;
   const int trainers_;
   const int most_threads_;
