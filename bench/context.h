@@ -21,8 +21,9 @@ namespace tandem::bench {
 
 // What every measurement of a run may use. Owned by the caller of RunScenario(); used by one thread.
 struct BenchContext {
+  Pace pace;  // Of the measurement that runs.
+
   // Constant during a run.
-  Pace pace;
   std::vector<PeerSpec> peers;                // Of the scenario.
   std::filesystem::path program;              // tandem.
   std::filesystem::path bench;                // This program.

@@ -84,7 +84,6 @@ fs::path OwnFile() {
 
 struct RunOptions {
   std::string scenario;  // A name, or the path of a file.
-  bool quick = false;
   std::string json_file;
   std::string ort_library;
   std::optional<double> quota;
@@ -107,7 +106,6 @@ BenchContext MakeContext(const RunOptions& options, const Scenario& scenario, co
   // Set where the environment's packages lie in another root.
   const char* const root = std::getenv("TANDEM_ROOT");
   BenchContext context;
-  context.pace = options.quick ? scenario.quick : scenario.full;
   context.peers = scenario.peers;
   context.program = OwnFile().parent_path() / "tandem";
   context.bench = OwnFile();
@@ -144,7 +142,7 @@ int Run(const RunOptions& options) {
   if (!file) return Complain(file.error().message, kUsage);
   auto scenario = ReadScenario(*file, AllKinds(), options.quota);
   if (!scenario) return Complain(scenario.error().message, kUsage);
-  if (options.quick) KeepQuick(*scenario);
+  if (options.selection.quick) KeepQuick(*scenario);
   if (const auto chosen = CheckSelection(*scenario, options.selection); !chosen)
     return Complain(chosen.error().message, kUsage);
   // Minutes of measuring must not end at a path that cannot be written.
@@ -238,7 +236,7 @@ int main(int argc, char** argv) {
       "  tandem bench peers install     the Python servers that scenarios compare with");
   RunOptions options;
   app.add_option("SCENARIO", options.scenario, "A name that list shows, or the path of a scenario file");
-  app.add_flag("--quick", options.quick, "Fewer and shorter windows: for a first look");
+  app.add_flag("--quick", options.selection.quick, "Fewer and shorter windows: for a first look");
   app.add_option("--json", options.json_file, "Also write the figures to this file");
   app.add_option("--only", options.selection.only, "Only rows whose \"metric: case\" contains one of these texts");
   app.add_option("--quota", options.quota,

@@ -13,7 +13,8 @@ bool Chosen(const RowSpec& row, const Selection& selection) {
          std::ranges::any_of(selection.only, [&](const std::string& text) { return row.title().contains(text); });
 }
 
-Status RunPart(const ScenarioPart& part, const Selection& selection, BenchContext& context, Report& report) {
+Status RunPart(const ScenarioPart& part, const Pace& pace, const Selection& selection, BenchContext& context,
+               Report& report) {
   std::vector<RowSpec> rows;
   std::set<std::string> wanted;
   for (const RowSpec& row : part.rows) {
@@ -24,6 +25,7 @@ Status RunPart(const ScenarioPart& part, const Selection& selection, BenchContex
   }
   if (rows.empty()) return {};
   TANDEM_TRY(context.CheckStop());
+  context.pace = pace;
   TANDEM_ASSIGN(const SeriesMap series, part.measurement->Run(context, wanted));
   for (RowSpec& row : rows) {
     TANDEM_ASSIGN(row.cell, FillPlaceholders(row.cell, {{"threads", std::to_string(context.threads)}}));
@@ -53,7 +55,10 @@ Result<Report> RunScenario(const Scenario& scenario, const Selection& selection,
   TANDEM_TRY(CheckSelection(scenario, selection));
   Report report;
   report.scenario = scenario.name;
-  for (const ScenarioPart& part : scenario.parts) TANDEM_TRY(RunPart(part, selection, context, report));
+  for (const ScenarioPart& part : scenario.parts) {
+    const Pace pace = selection.quick ? part.quick.value_or(scenario.quick) : part.full.value_or(scenario.full);
+    TANDEM_TRY(RunPart(part, pace, selection, context, report));
+  }
   return report;
 }
 

@@ -10,16 +10,17 @@
 
 namespace tandem::bench {
 
-// Which rows to make: those whose "metric: cell" contains one of `only`, or all when that is empty.
+// Which rows to make, and at which pace.
 struct Selection {
-  std::vector<std::string> only;
+  std::vector<std::string> only;  // Those whose "metric: cell" contains one of these; all when it is empty.
+  bool quick = false;
 };
 
 // kInvalidArgument when one of the texts is in no row, with the rows that there are.
 [[nodiscard]] Status CheckSelection(const Scenario& scenario, const Selection& selection);
 
-// Makes the chosen rows, in the order of the file. Measurements without such rows are left out. The report has no
-// date, commit or machine yet.
+// Makes the chosen rows, in the order of the file. Measurements without such rows are left out. Sets the pace of the
+// context for each measurement. The report has no date, commit or machine yet.
 [[nodiscard]] Result<Report> RunScenario(const Scenario& scenario, const Selection& selection, BenchContext& context);
 
 }  // namespace tandem::bench

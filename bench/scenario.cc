@@ -21,16 +21,30 @@ std::chrono::nanoseconds Seconds(double seconds) {
   return std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9));
 }
 
-Result<Pace> ParsePace(Result<JsonFields> object) {
-  TANDEM_ASSIGN(JsonFields fields, std::move(object));
+Result<Pace> ParseRounds(JsonFields& fields) {
   Pace pace;
-  TANDEM_ASSIGN(pace.minutes, fields.Number("minutes", 0, kMostMinutes));
   TANDEM_ASSIGN(pace.rounds, fields.Whole("rounds", 1, kMostRounds));
   TANDEM_ASSIGN(const double warmup, fields.Number("warmup_s", 0, kLongestWindow));
   pace.warmup = Seconds(warmup);
   TANDEM_ASSIGN(const double window, fields.Number("window_s", kShortestWindow, kLongestWindow));
   pace.window = Seconds(window);
   TANDEM_TRY(fields.Finish());
+  return pace;
+}
+
+Result<Pace> ParsePace(Result<JsonFields> object) {
+  TANDEM_ASSIGN(JsonFields fields, std::move(object));
+  TANDEM_ASSIGN(const double minutes, fields.Number("minutes", 0, kMostMinutes));
+  TANDEM_ASSIGN(Pace pace, ParseRounds(fields));
+  pace.minutes = minutes;
+  return pace;
+}
+
+// A measurement may have a pace of its own.
+Result<std::optional<Pace>> ParseOwnPace(JsonFields& part, const std::string& name) {
+  if (!part.Has(name)) return std::nullopt;
+  TANDEM_ASSIGN(JsonFields fields, part.Object(name));
+  TANDEM_ASSIGN(const Pace pace, ParseRounds(fields));
   return pace;
 }
 
@@ -45,6 +59,8 @@ Result<ScenarioPart> ParsePart(JsonFields fields, const MeasurementKinds& kinds,
   }
   TANDEM_ASSIGN(part.measurement, known->second(fields, peers));
   TANDEM_ASSIGN(part.full_only, fields.FlagOr("full_only", false));
+  TANDEM_ASSIGN(part.full, ParseOwnPace(fields, "full"));
+  TANDEM_ASSIGN(part.quick, ParseOwnPace(fields, "quick"));
   TANDEM_ASSIGN(const std::vector<JsonFields> rows, fields.Objects("rows"));
   TANDEM_TRY(fields.Finish());
   if (rows.empty()) return Invalid("{}: must list at least one row", fields.At("rows"));

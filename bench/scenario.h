@@ -18,7 +18,9 @@ namespace tandem::bench {
 // One measurement of a scenario, and what is shown of it.
 struct ScenarioPart {
   std::unique_ptr<Measurement> measurement;
-  bool full_only = false;  // Left out at the quick pace.
+  bool full_only = false;     // Left out at the quick pace.
+  std::optional<Pace> full;   // Of its own, for one that cannot be made in short windows; null: the scenario's.
+  std::optional<Pace> quick;  // The same.
   std::vector<RowSpec> rows;
 };
 

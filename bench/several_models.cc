@@ -80,7 +80,7 @@ class Mix {
     Figures figures;
     for (Offered& model : offered_) model.slo.reset();
     TANDEM_ASSIGN(const TrainingMarks start, server_->Look());
-    TANDEM_ASSIGN(const loadgen::LoadReport isolated, Offer(window / 2));
+    TANDEM_ASSIGN(const loadgen::LoadReport isolated, Offer(window / 4));
     TANDEM_ASSIGN(const TrainingMarks end, server_->Look());
     figures["load"] = Between(start, end).cores / context_.threads;
     for (std::size_t i = 0; i < offered_.size(); ++i) {
@@ -95,7 +95,7 @@ class Mix {
       figures[NameOf(i) + ".slo"] = Seconds(*offered_[i].slo);
       figures[NameOf(i) + ".requests"] = offered_[i].rate;
     }
-    TANDEM_ASSIGN(const loadgen::LoadReport alone, Offer(window / 2));
+    TANDEM_ASSIGN(const loadgen::LoadReport alone, Offer(window / 4));
     Tell(alone, "attainment_alone", figures);
     TANDEM_TRY(server_->Resume());
     TANDEM_ASSIGN(const TrainingMarks before, server_->Look());

@@ -9,6 +9,8 @@
 namespace tandem::bench {
 namespace {
 
+using namespace std::chrono_literals;
+
 // Samples of a are 1, 2, 3 (and 10, 11, 12 in the second measurement), those of b twice that.
 constexpr const char* kScenario = R"({
   "name": "mine", "what": "a thing",
@@ -94,6 +96,27 @@ TEST_F(RunnerTest, AChoiceThatIsInNoRowIsAnErrorThatListsThem) {
   EXPECT_TRUE(checked.error().message.starts_with("--only 'nine' is in no row of 'mine'; these are:\n  time: a"))
       << checked.error().message;
   EXPECT_FALSE(RunScenario(scenario_, {.only = {"nine"}}, context_));
+}
+
+TEST_F(RunnerTest, AMeasurementsOwnPaceIsItsOwnAlone) {
+  constexpr const char* kPaces = R"({
+    "name": "mine", "what": "a thing",
+    "full": {"minutes": 1, "rounds": 1, "warmup_s": 0, "window_s": 4},
+    "quick": {"minutes": 1, "rounds": 1, "warmup_s": 0, "window_s": 2},
+    "measurements": [
+      {"kind": "fake", "first": 1, "full": {"rounds": 1, "warmup_s": 0, "window_s": 60},
+       "rows": [{"metric": "long", "cell": "a", "of": "a", "unit": "s"}]},
+      {"kind": "fake", "first": 1, "rows": [{"metric": "short", "cell": "a", "of": "a", "unit": "s"}]}
+    ]
+  })";
+  const auto scenario = ParseScenario(kPaces, FakeKinds());
+  ASSERT_TRUE(scenario) << scenario.error().message;
+  for (const bool quick : {false, true}) {
+    FakeMeasurement::windows().clear();
+    ASSERT_TRUE(RunScenario(*scenario, {.quick = quick}, context_));
+    EXPECT_EQ(FakeMeasurement::windows(), quick ? (std::vector<std::chrono::nanoseconds>{2s, 2s})
+                                                : (std::vector<std::chrono::nanoseconds>{60s, 4s}));
+  }
 }
 
 TEST_F(RunnerTest, StopsBetweenMeasurementsWhenAskedTo) {

@@ -112,6 +112,22 @@ TEST(Scenario, FieldsThatNobodyKnowsAreRefusedEverywhere) {
   }
 }
 
+TEST(Scenario, AMeasurementMayHaveAPaceOfItsOwn) {
+  Json::Value json = Good();
+  json["measurements"][0]["quick"] = *ParseStrictJson(R"({"rounds": 2, "warmup_s": 1, "window_s": 60})");
+  const auto scenario = ParseScenario(Json::writeString(Json::StreamWriterBuilder(), json), FakeKinds());
+  ASSERT_TRUE(scenario) << scenario.error().message;
+  EXPECT_FALSE(scenario->parts[0].full);
+  ASSERT_TRUE(scenario->parts[0].quick);
+  EXPECT_EQ(scenario->parts[0].quick->rounds, 2);
+  EXPECT_EQ(scenario->parts[0].quick->window, 60s);
+  json["measurements"][0]["quick"]["minutes"] = 1;
+  EXPECT_EQ(ErrorOf(json), "/measurements/0/quick/minutes: is not known here");
+  json["measurements"][0]["quick"].removeMember("minutes");
+  json["measurements"][0]["quick"].removeMember("rounds");
+  EXPECT_EQ(ErrorOf(json), "/measurements/0/quick/rounds: is missing");
+}
+
 TEST(Scenario, RefusesARowThatNamesNoSeriesOrNoUnit) {
   for (const char* const field : {"of", "minus", "over"}) {
     Json::Value json = Good();
