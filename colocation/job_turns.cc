@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -26,9 +27,9 @@ nanoseconds StoppedBy(const TrainerLease* arbiter) {
   return sum;
 }
 
-void Silence(int bell) {
-  std::uint64_t count = 0;
-  [[maybe_unused]] const ssize_t read = ::read(bell, &count, sizeof count);
+bool HasEnded(int pidfd) {
+  pollfd end{.fd = pidfd, .events = POLLIN, .revents = 0};
+  return ::poll(&end, 1, /*timeout=*/0) == 1;
 }
 
 }  // namespace
@@ -59,7 +60,8 @@ JobTurns::~JobTurns() {
 }
 
 void JobTurns::Watch(int fd, std::uint64_t what) const {
-  epoll_event event{.events = EPOLLIN, .data = {.u64 = what}};
+  // Each ring of a bell is told once, and nothing is read: whoever else has it could make that wait for ever.
+  epoll_event event{.events = EPOLLIN | EPOLLET, .data = {.u64 = what}};
   // Where there is no memory for it the trainer is looked at when others are, and once a second at the latest.
   if (fd >= 0) (void)::epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event);
 }
@@ -114,8 +116,12 @@ void JobTurns::SetLane(LaneId lane, std::uint64_t bytes, bool shared) {
   if (bytes > pages.length() && !pages.SetLength(bytes)) return;
   opened->second.target = bytes;
   for (auto& [session, taker] : takers_) {
-    if (taker.who.job.lane == lane) taker.who.board->SetLane(bytes);
+    if (taker.who.job.lane != lane) continue;
+    taker.who.board->SetLane(bytes);
+    // Who runs there alone would run on, and keep what is to be cut off.
+    if (bytes < pages.length()) book_.Recall(session);
   }
+  if (bytes < pages.length()) TellNews();
 }
 
 void JobTurns::CloseLanesBut(const std::set<LaneId>& kept) {
@@ -129,7 +135,8 @@ void JobTurns::Prepare(const Taker& taker) {
   OpenedLane& lane = found->second;
   // Nobody else has anything in it now. What is cut off is given back to the system.
   if (lane.pages->length() != lane.target) (void)lane.pages->SetLength(lane.target);
-  if (lane.owner && *lane.owner != taker.who.owner) lane.pages->Clear();
+  // Whoever began there before it was shared is not known.
+  if (lane.owner != taker.who.owner) lane.pages->Clear();
   lane.owner = taker.who.owner;
   taker.who.board->SetLane(lane.pages->length());
 }
@@ -239,17 +246,11 @@ void JobTurns::Hear(std::optional<MonotonicTime> until) {
   const int count = ::epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), wait);
   for (int i = 0; i < count; ++i) {
     const std::uint64_t what = events[static_cast<std::size_t>(i)].data.u64;
-    if (what == kNews) {
-      Silence(news_);
-      continue;
-    }
+    if (what == kNews || (what & kEnded) == 0) continue;
     const MutexLock lock(mu_);
     const auto taker = takers_.find(SessionId{what & ~kEnded});
-    if (taker == takers_.end()) continue;
-    if ((what & kEnded) == 0) {
-      Silence(taker->second.who.bell);
-      continue;
-    }
+    // The event may be of the trainer before, of the same job.
+    if (taker == takers_.end() || !HasEnded(taker->second.who.pidfd)) continue;
     (void)::epoll_ctl(epoll_, EPOLL_CTL_DEL, taker->second.who.pidfd, nullptr);
     taker->second.ended = true;
     book_.Saw(taker->first, false, true, clock_.Now());
@@ -296,14 +297,16 @@ bool TurnLease::Restore() {
   return turns_.takers_.at(session_).who.board->RestoreTurn();
 }
 
-bool TurnLease::blocks() const {
+std::optional<nanoseconds> TurnLease::blocks() const {
   const MutexLock lock(turns_.mu_);
   const MonotonicTime now = turns_.clock_.Now();
   const auto view = turns_.book_.Find(session_, now);
-  if (!view || !view->overdue) return false;
-  return std::ranges::any_of(turns_.book_.Jobs(now), [&](const TurnBook::View& other) {
+  if (!view || !view->overdue) return std::nullopt;
+  const auto waits = [&](const TurnBook::View& other) {
     return other.job.session != session_ && other.job.lane == view->job.lane && other.state != TurnState::kDone;
-  });
+  };
+  if (!std::ranges::any_of(turns_.book_.Jobs(now), waits)) return std::nullopt;
+  return view->leaving;
 }
 
 bool TurnLease::in_lane() const {

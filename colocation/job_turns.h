@@ -143,8 +143,8 @@ class TurnLease {
   void End();
   // Gives its last order anew if another lies there, and says so.
   [[nodiscard]] bool Restore();
-  // It has its turn, and others wait in its lane that it does not leave.
-  [[nodiscard]] bool blocks() const;
+  // It is overdue, and others wait in its lane that it does not leave: how long after it was told to. Nullopt: not.
+  [[nodiscard]] std::optional<std::chrono::nanoseconds> blocks() const;
   // It uses a lane, so it is to stand still at boundaries only.
   [[nodiscard]] bool in_lane() const;
   // It was not told to run: that it does nothing is no sign that it hangs.

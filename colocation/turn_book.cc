@@ -26,8 +26,10 @@ std::string_view TurnStateName(TurnState state) {
 }
 
 std::optional<nanoseconds> TurnBook::Job::step() const {
-  if (!first_done || done <= *first_done || ran <= first_ran) return std::nullopt;
-  return (ran - first_ran) / (done - *first_done);
+  // By what it had run when it told: else an iteration that does not end would make all of them longer, and be
+  // waited for the more the longer it takes.
+  if (!first_done || done <= *first_done || done_ran <= first_ran) return std::nullopt;
+  return (done_ran - first_ran) / (done - *first_done);
 }
 
 std::optional<nanoseconds> TurnBook::Job::remaining() const {
@@ -85,11 +87,18 @@ void TurnBook::SetProgress(SessionId job, std::int64_t done, std::int64_t total,
   Job* const one = At(job);
   if (one == nullptr) return;
   Count(*one, now);
+  const std::int64_t before = one->done;
   one->done = std::clamp<std::int64_t>(done, 0, std::max<std::int64_t>(total, 0));
   one->total = std::max<std::int64_t>(total, 0);
+  if (one->done > before) one->done_ran = one->ran;
   if (one->first_done) return;
   one->first_done = one->done;
   one->first_ran = one->ran;
+}
+
+void TurnBook::Recall(SessionId job) {
+  Job* const one = At(job);
+  if (one != nullptr && one->state == TurnState::kRuns) one->recalled = true;
 }
 
 void TurnBook::Saw(SessionId job, bool waits, bool done, MonotonicTime now) {
@@ -169,7 +178,8 @@ std::vector<TurnBook::Order> TurnBook::Decide(const JobPolicy& policy, Monotonic
     if (job.state != TurnState::kRuns) continue;
     if (!others) job.stop_at = kNever;
     if (others && job.stop_at == kNever) job.stop_at = now + kLeastTurn;
-    if (std::ranges::contains(wanted, id) && job.stop_at > now) continue;
+    if (std::ranges::contains(wanted, id) && job.stop_at > now && !job.recalled) continue;
+    job.recalled = false;
     job.state = TurnState::kLeaving;
     job.left = now;
     orders.push_back({.session = id, .go = false});
@@ -203,6 +213,7 @@ TurnBook::View TurnBook::ViewOf(const Job& job, MonotonicTime now) const {
             .ran = job.ran,
             .waited = job.waited,
             .remaining = job.remaining()};
+  if (job.state == TurnState::kLeaving) view.leaving = std::max<nanoseconds>(now - job.left, nanoseconds(0));
   const nanoseconds passed = std::max<nanoseconds>(now - job.since, nanoseconds(0));
   if (job.paused) return view;
   if (job.has_turn()) view.ran += passed;

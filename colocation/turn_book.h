@@ -60,6 +60,9 @@ class TurnBook {
   // A person holds it: it takes no turn. Nobody waits for it, as it stands still at once; but for those of its lane,
   // which is to be left at a boundary.
   void SetPaused(SessionId job, bool paused, MonotonicTime now);
+  // It has something where others are to have theirs: its turn ends at its next boundary, whoever is next. Nothing for
+  // one that has no turn.
+  void Recall(SessionId job);
   // It has done so many of so many steps; its own word.
   void SetProgress(SessionId job, std::int64_t done, std::int64_t total, MonotonicTime now);
   // It waits by its last order, needs no turn any more, or neither.
@@ -83,6 +86,7 @@ class TurnBook {
     TurnState state = TurnState::kAway;
     bool paused = false;
     bool overdue = false;
+    std::chrono::nanoseconds leaving{0};  // So long ago it was told to leave, and has not; without what it was stopped.
     std::uint64_t turns = 0;
     std::chrono::nanoseconds ran{0};     // In its turns.
     std::chrono::nanoseconds waited{0};  // For them, at boundaries.
@@ -98,6 +102,7 @@ class TurnBook {
     TurnState state = TurnState::kAway;
     bool paused = false;
     bool overdue = false;
+    bool recalled = false;
     std::uint64_t turns = 0;
     MonotonicTime since;      // Its times are counted up to here.
     MonotonicTime stop_at{};  // Of a turn while others want one; max: nobody does.
@@ -106,7 +111,8 @@ class TurnBook {
     std::chrono::nanoseconds waited{0};
     std::optional<std::int64_t> first_done;  // As it first told, and what it had run by then.
     std::chrono::nanoseconds first_ran{0};
-    std::int64_t done = 0;
+    std::int64_t done = 0;                  // As it told last, and what it had run when that was new.
+    std::chrono::nanoseconds done_ran{0};
     std::int64_t total = 0;
 
     [[nodiscard]] bool has_turn() const { return state == TurnState::kRuns || state == TurnState::kLeaving; }

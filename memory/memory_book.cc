@@ -116,9 +116,12 @@ void MemoryBook::Recount(SessionId session, const SessionNeed& need) {
   if (entry == entries_.end() || queue_.Correct(session, Shaped(entry->second.kind, need))) return;
   const auto place = PlaceOf(session);
   if (entry->second.kind == MemoryKind::kJob && place && place->sessions > 1) {
-    // What it is to need in a lane that others have, too, it does not have yet: it is stopped there.
-    if (table_.Correct(session, Shaped(MemoryKind::kJob, need))) table_.BoundaryOfAll();
-    return;
+    SessionNeed known = need;
+    known.ephemeral = std::max(known.ephemeral, entry->second.grown);
+    if (table_.Correct(session, Shaped(MemoryKind::kJob, known))) return table_.BoundaryOfAll();
+    // What it is to need in a lane that others have, too, it does not have yet: it is stopped there. The rest it has.
+    known.ephemeral = table_.Find(session)->need.ephemeral;
+    return Have(session, known);
   }
   Have(session, need);
   FollowRuns();
@@ -213,7 +216,10 @@ std::uint64_t MemoryBook::Grow(SessionId session, std::uint64_t ephemeral) {
   if (!found) return 0;
   SessionNeed need = found->need;
   need.ephemeral = std::max(need.ephemeral, std::min(ephemeral, kMostOfOne));
-  if (table_.Correct(session, need)) table_.BoundaryOfAll();
+  if (table_.Correct(session, need)) {
+    table_.BoundaryOfAll();
+    entries_.at(session).grown = need.ephemeral;
+  }
   return PlaceOf(session)->length;
 }
 

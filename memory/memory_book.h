@@ -75,6 +75,7 @@ class MemoryBook {
     MemoryKind kind;
     std::string name;
     std::optional<std::uint64_t> measured;
+    std::uint64_t grown = 0;  // What a job was found to need in its lane; never less is promised to it there.
   };
 
   [[nodiscard]] SessionId Enter(MemoryKind kind, std::string name);

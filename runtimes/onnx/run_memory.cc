@@ -116,8 +116,12 @@ void RunMemory::SetAside(std::uint64_t bytes) {
 }
 
 void RunMemory::TellBound() {
-  // Weights are in both sums where a session keeps them itself.
-  bound_.SetAside(std::max(aside_.load(std::memory_order_relaxed), reserved_.load(std::memory_order_relaxed)));
+  {
+    // Of two threads that have changed a sum the later one sees both.
+    const MutexLock lock(telling_);
+    // Weights are in both sums where a session keeps them itself.
+    bound_.SetAside(std::max(aside_.load(std::memory_order_relaxed), reserved_.load(std::memory_order_relaxed)));
+  }
   // What lanes have kept is the first to go.
   if (bound_.exceeded()) Trim();
 }

@@ -8,6 +8,7 @@
 
 #include <onnxruntime/onnxruntime_c_api.h>
 
+#include "api/base/mutex.h"
 #include "api/base/result.h"
 #include "runtimes/onnx/ort_status.h"
 #include "runtimes/onnx/run_lane.h"
@@ -73,7 +74,7 @@ class RunMemory {
   void* Reserve(std::size_t size);
   void Free(void* data);
   void FreeReserved(void* data);
-  void TellBound();
+  void TellBound() EXCLUDES(telling_);
   [[nodiscard]] std::size_t TakeLane();
   void GiveBackLane(std::size_t lane);
 
@@ -86,6 +87,7 @@ class RunMemory {
   std::vector<std::unique_ptr<RunLane>> lanes_;
 
   RunBound bound_;
+  Mutex telling_;  // Held to add up the next two and tell the bound.
   std::atomic<std::uint64_t> aside_{0};
   std::atomic<std::uint64_t> reserved_{0};
   std::atomic<std::uint64_t> taken_{0};  // Lanes that runs have: a bit each.

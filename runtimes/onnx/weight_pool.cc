@@ -42,7 +42,9 @@ std::vector<std::shared_ptr<const SharedWeight>> WeightPool::Share(
     const auto [begin, end] = known_.equal_range(hash);
     for (auto it = begin; it != end && same == nullptr; ++it) {
       same = it->second.lock();
-      if (same != nullptr && !std::ranges::equal(same->bytes(), bytes)) same = nullptr;
+      if (same == nullptr) continue;
+      const bool pages_go = same->mapped() && !weight->mapped();
+      if (pages_go || !std::ranges::equal(same->bytes(), bytes)) same = nullptr;
     }
     if (same != nullptr) {
       weight = std::move(same);

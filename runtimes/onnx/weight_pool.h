@@ -59,7 +59,8 @@ class SharedWeight {
 // Knows the weights that are in use, by what they are: what several models have is there once. Thread-safe.
 class WeightPool {
  public:
-  // For each the one with these bytes that is there already, else itself. None is null.
+  // For each the one with these bytes that is there already, else itself; one that is in memory is not given for one
+  // that is mapped, whose pages go. None is null.
   [[nodiscard]] std::vector<std::shared_ptr<const SharedWeight>> Share(
       std::vector<std::shared_ptr<const SharedWeight>> weights);
 

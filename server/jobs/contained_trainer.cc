@@ -224,9 +224,6 @@ void ContainedTrainer::WatchHold(std::chrono::nanoseconds passed, bool held) {
 
 void ContainedTrainer::Watch() {
   RestoreOrders();
-  if (turn_ && turn_->blocks()) {
-    Kill("its trainer did not come to the end of an iteration in time, and was killed: others wait for its lane");
-  }
   // It has come to share a lane since it was paused.
   if (paused_ && hold_.on() && turn_ && turn_->in_lane()) HoldAtOperators(false);
   const std::chrono::nanoseconds running = RunningTime();
@@ -241,6 +238,11 @@ void ContainedTrainer::Watch() {
   if (lease_ && lease_->lost() && !process_->Poll() && !std::exchange(told_unruled_, true)) {
     LogWarning("a trainer cannot be stopped for requests: it may not be signalled",
                {{"pid", std::to_string(process_->pid())}});
+  }
+  // An iteration may be long: as long as operators begin in it, it is waited for as a trainer that hangs is.
+  const auto blocks = turn_ ? turn_->blocks() : std::nullopt;
+  if (blocks && (silent_ >= TurnBook::kPatience || *blocks >= options_.hang_limit)) {
+    Kill("its trainer did not come to the end of an iteration in time, and was killed: others wait for its lane");
   }
   if (silent_ >= options_.hang_limit) {
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(options_.hang_limit);

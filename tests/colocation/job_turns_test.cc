@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -29,7 +30,20 @@ struct Scene {
   std::atomic<int> overlaps{0};  // So often one began where another was.
   std::array<std::atomic<int>, 8> iterations{};
   std::array<std::atomic<bool>, 8> stuck{};  // To stay in its iteration.
+  std::array<std::atomic<bool>, 8> stays{};  // It does.
   std::array<std::atomic<bool>, 8> ended{};  // It was told to begin none any more.
+  std::array<std::atomic<bool>, 8> wrote{};  // Its number to its lane.
+  std::array<std::atomic<bool>, 8> found_others{};  // A number that another has written there.
+  std::array<std::atomic<std::uint64_t>, 8> asks{};  // For so long a lane; 0: not.
+  std::array<std::atomic<std::uint64_t>, 8> given{};
+};
+
+// Where a trainer's iterations are.
+struct Place {
+  std::optional<LaneId> lane;  // One of its own if there is none.
+  int pages = -1;
+  std::string owner;
+  std::function<std::uint64_t(std::uint64_t)> grow;
 };
 
 class JobTurnsTest : public testing::Test {
@@ -63,7 +77,7 @@ class JobTurnsTest : public testing::Test {
   }
 
   // Iterations of a millisecond or so, without end.
-  [[noreturn]] static void Train(Scene& scene, std::size_t number, int board_fd, int bell) {
+  [[noreturn]] static void Train(Scene& scene, std::size_t number, int board_fd, int bell, int pages) {
     const auto board = TrainerBoard::Attach(::dup(board_fd));
     if (!board) ::_exit(1);
     BoardGate gate(
@@ -71,9 +85,14 @@ class JobTurnsTest : public testing::Test {
     while (gate.BeginIteration()) {
       if (scene.inside.fetch_add(1) != 0) ++scene.overlaps;
       ++scene.iterations[number];
+      if (gate.length() > 0) UseLane(scene, number, pages);
+      if (const std::uint64_t needed = scene.asks[number].exchange(0); needed > 0) {
+        scene.given[number].store(gate.Grow(needed));
+      }
       do {
         ::usleep(500);
-      } while (scene.stuck[number].load());
+        scene.stays[number].store(scene.stuck[number].load());
+      } while (scene.stays[number].load());
       scene.inside.fetch_sub(1);
     }
     gate.EndIterations();
@@ -81,19 +100,33 @@ class JobTurnsTest : public testing::Test {
     for (;;) ::pause();
   }
 
-  Trainer& Start(std::size_t number, int priority = 0) {
+  static void UseLane(Scene& scene, std::size_t number, int pages) {
+    char found = 0;
+    if (::pread(pages, &found, 1, 0) == 1 && found != 0 && found != static_cast<char>(number)) {
+      scene.found_others[number].store(true);
+    }
+    const auto own = static_cast<char>(number);
+    scene.wrote[number].store(::pwrite(pages, &own, 1, 0) == 1);
+  }
+
+  Trainer& Start(std::size_t number, int priority = 0, const Place& place = {}) {
     Trainer& trainer = trainers_[number];
     trainer.board = TrainerBoard::Create().value();
     trainer.board->SetTurn(Turn::kWait);
     trainer.bell = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     trainer.pid = ::fork();
-    if (trainer.pid == 0) Train(*scene_, number, trainer.board->fd(), trainer.bell);
+    if (trainer.pid == 0) Train(*scene_, number, trainer.board->fd(), trainer.bell, place.pages);
     trainer.pidfd = static_cast<int>(::syscall(SYS_pidfd_open, trainer.pid, 0));
     trainer.lease = turns_->Admit(
-        {.job = {.session = SessionId{number}, .lane = LaneId{number}, .order = number, .priority = priority},
+        {.job = {.session = SessionId{number},
+                 .lane = place.lane.value_or(LaneId{number}),
+                 .order = number,
+                 .priority = priority},
          .board = trainer.board.get(),
          .bell = trainer.bell,
-         .pidfd = trainer.pidfd});
+         .pidfd = trainer.pidfd,
+         .owner = place.owner,
+         .grow = place.grow});
     return trainer;
   }
   int Done(std::size_t number) { return scene_->iterations[number].load(); }
@@ -101,6 +134,9 @@ class JobTurnsTest : public testing::Test {
     const int before = Done(number);
     return Eventually([&] { return Done(number) > before + 3; });
   }
+
+  static constexpr LaneId kLane{77};
+  static constexpr std::uint64_t kLength = std::uint64_t{1} << 20;
 
   Scene* const scene_;
   std::unique_ptr<JobTurns> turns_;
@@ -126,8 +162,7 @@ TEST_F(JobTurnsTest, OneThatIsKilledInItsTurnLeavesItToOthers) {
   for (const std::size_t number : {1, 2}) Start(number);
   ASSERT_TRUE(Moves(2));
   scene_->stuck[1].store(true);
-  const int before = Done(1);
-  ASSERT_TRUE(Eventually([&] { return Done(1) > before && scene_->inside.load() == 1; }));
+  ASSERT_TRUE(Eventually([&] { return scene_->stays[1].load(); }));
   ::kill(trainers_[1].pid, SIGKILL);
   EXPECT_TRUE(Moves(2)) << "its end is seen at once, before anybody ends its lease";
 }
@@ -182,8 +217,7 @@ TEST_F(JobTurnsTest, OneThatIsToEndInItsIterationIsWaitedFor) {
   for (const std::size_t number : {1, 2}) Start(number);
   for (const std::size_t number : {1, 2}) ASSERT_TRUE(Moves(number));
   scene_->stuck[1].store(true);
-  const int before = Done(1);
-  ASSERT_TRUE(Eventually([&] { return Done(1) > before && scene_->inside.load() == 1; }));
+  ASSERT_TRUE(Eventually([&] { return scene_->stays[1].load(); }));
   trainers_[1].lease->End();
   const int others = Done(2);
   std::this_thread::sleep_for(5ms);
@@ -228,6 +262,63 @@ TEST_F(JobTurnsTest, GarbageInTheWordsOfTurnsStopsNobodyElse) {
   page->done.store(board::kDone);
   EXPECT_TRUE(Moves(2)) << "it says that it needs none";
   ::munmap(page, sizeof(TrainerBoard::Page));
+}
+
+TEST_F(JobTurnsTest, PagesOfALaneAreKeptBetweenJobsOfOneOwner) {
+  const int pages = turns_->OpenLane(kLane).value();
+  for (const std::size_t number : {1, 2}) Start(number, 0, {.lane = kLane, .pages = pages, .owner = "a"});
+  turns_->SetLane(kLane, kLength, /*shared=*/true);
+  EXPECT_TRUE(Eventually([&] { return scene_->found_others[1].load() && scene_->found_others[2].load(); }));
+}
+
+TEST_F(JobTurnsTest, NobodyFindsInALaneWhatAJobOfAnotherOwnerHasLeft) {
+  const int pages = turns_->OpenLane(kLane).value();
+  Start(1, 0, {.lane = kLane, .pages = pages, .owner = "a"});
+  ASSERT_TRUE(Moves(1));
+  // It has its turn already, without the lane.
+  turns_->SetLane(kLane, kLength, /*shared=*/true);
+  ASSERT_TRUE(Eventually([&] { return scene_->wrote[1].load(); }));
+  Start(2, 0, {.lane = kLane, .pages = pages, .owner = "b"});
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(Moves(2));
+    ASSERT_TRUE(Moves(1));
+  }
+  ASSERT_TRUE(scene_->wrote[2].load());
+  EXPECT_FALSE(scene_->found_others[1].load());
+  EXPECT_FALSE(scene_->found_others[2].load());
+}
+
+TEST_F(JobTurnsTest, ALaneThatIsToBeShorterIsCutAtABoundaryOfOneWhoIsThereAlone) {
+  const int pages = turns_->OpenLane(kLane).value();
+  const auto length = [pages] {
+    struct stat status {};
+    return ::fstat(pages, &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
+  };
+  Start(1, 0, {.lane = kLane, .pages = pages, .owner = "a"});
+  turns_->SetLane(kLane, 4 * kLength, /*shared=*/true);
+  EXPECT_EQ(length(), 4 * kLength) << "longer it is at once";
+  ASSERT_TRUE(Moves(1));
+  scene_->stuck[1].store(true);
+  ASSERT_TRUE(Eventually([&] { return scene_->stays[1].load(); }));
+  turns_->SetLane(kLane, kLength, /*shared=*/true);
+  std::this_thread::sleep_for(5ms);
+  EXPECT_EQ(length(), 4 * kLength) << "it is in the middle of an iteration";
+  scene_->stuck[1].store(false);
+  EXPECT_TRUE(Eventually([&] { return length() == kLength; }));
+  EXPECT_TRUE(Moves(1));
+}
+
+TEST_F(JobTurnsTest, OneThatNeedsALongerLaneIsGivenItWhereThereIsRoom) {
+  const int pages = turns_->OpenLane(kLane).value();
+  Start(1, 0, {.lane = kLane, .pages = pages, .owner = "a", .grow = [](std::uint64_t needed) {
+                 return needed <= 2 * kLength ? needed : 0;
+               }});
+  turns_->SetLane(kLane, kLength, /*shared=*/true);
+  for (const auto& [asked, given] : {std::pair{2 * kLength, 2 * kLength}, {5 * kLength, 2 * kLength}}) {
+    scene_->given[1].store(0);
+    scene_->asks[1].store(asked);
+    EXPECT_TRUE(Eventually([&] { return scene_->given[1].load() == given; })) << scene_->given[1].load();
+  }
 }
 
 // Somebody else who has the bell can silence it; then turns go on a little later.

@@ -219,6 +219,36 @@ TEST_F(TurnBookTest, OneThatDoesNotComeIsNotWaitedForForEver) {
   EXPECT_EQ(Of(1).state, TurnState::kWaits);
 }
 
+TEST_F(TurnBookTest, AnIterationThatDoesNotEndIsNotTakenForALongOne) {
+  Add(1);
+  Add(2);
+  Comes(1);
+  Comes(2);
+  EXPECT_THAT(Decide(), ElementsAre(Go(1)));
+  book_.SetProgress(Id(1), 0, 100, now_);
+  now_ += 10ms;
+  book_.SetProgress(Id(1), 1, 100, now_);
+  EXPECT_THAT(After(10ms), ElementsAre(Wait(1)));
+  EXPECT_THAT(After(TurnBook::kPatience / 2), IsEmpty());
+  EXPECT_EQ(Of(1).leaving, TurnBook::kPatience / 2);
+  EXPECT_THAT(After(TurnBook::kPatience / 2), ElementsAre(Go(2))) << "its iterations take 10 ms by what it told";
+  EXPECT_TRUE(Of(1).overdue);
+  EXPECT_EQ(Of(1).leaving, TurnBook::kPatience);
+}
+
+TEST_F(TurnBookTest, OneThatIsRecalledLeavesItsTurnAndHasItAgain) {
+  Add(1);
+  Comes(1);
+  EXPECT_THAT(Decide(), ElementsAre(Go(1)));
+  book_.Recall(Id(1));
+  EXPECT_THAT(Decide(), ElementsAre(Wait(1)));
+  EXPECT_THAT(Decide(), IsEmpty());
+  Comes(1);
+  EXPECT_THAT(Decide(), ElementsAre(Go(1)));
+  EXPECT_THAT(After(1h), IsEmpty()) << "once";
+  EXPECT_EQ(Of(1).leaving, 0s);
+}
+
 TEST_F(TurnBookTest, OneWithLongIterationsIsGivenTimeForThem) {
   Use("priority");
   Add(1);

@@ -89,6 +89,31 @@ TEST_F(MemoryBookTest, JobsShareALaneWhereThereIsNoRoomForAnother) {
   EXPECT_EQ(book_.Map().overhang, 0U) << "what it is to need in a lane that others have, too, it does not have yet";
 }
 
+TEST_F(MemoryBookTest, WhatAJobWasGivenInItsLaneIsNotTakenAwayByWhatIsExpectedOfIt) {
+  book_.Count(MemoryKind::kServer, "reserve", Needs(100, 0));
+  const SessionId one = Begin("job 1", Needs(100, 300));
+  const SessionId two = Begin("job 2", Needs(100, 300));
+  ASSERT_EQ(book_.PlaceOf(two)->sessions, 1U);
+  const SessionId three = Begin("job 3", Needs(90, 50));
+  ASSERT_EQ(book_.PlaceOf(three)->lane, book_.PlaceOf(one)->lane);
+  book_.Leave(two);
+  EXPECT_EQ(book_.Grow(three, 350 * kMiB), 350 * kMiB);
+  book_.Recount(three, Needs(95, 50));
+  EXPECT_EQ(book_.PlaceOf(three)->length, 350 * kMiB);
+  EXPECT_EQ(Find(book_.Map(), three)->need.persistent, 95 * kMiB);
+  EXPECT_EQ(Find(book_.Map(), three)->need.ephemeral, 350 * kMiB);
+}
+
+TEST_F(MemoryBookTest, WhatAJobHoldsOutsideOfALaneThatItSharesIsCountedWhateverTheRoom) {
+  const SessionId one = Begin("job 1", Needs(300, 500));
+  const SessionId two = Begin("job 2", Needs(100, 400));
+  ASSERT_EQ(book_.PlaceOf(one)->lane, book_.PlaceOf(two)->lane);
+  book_.Recount(two, Needs(350, 700));
+  EXPECT_EQ(Find(book_.Map(), two)->need.persistent, 350 * kMiB);
+  EXPECT_EQ(Find(book_.Map(), two)->need.ephemeral, 400 * kMiB) << "what it is to need there it does not have yet";
+  EXPECT_EQ(book_.Map().overhang, 150 * kMiB);
+}
+
 TEST_F(MemoryBookTest, AJobThatExpectsMoreThanThereIsNowIsToWait) {
   Begin("job 1", Needs(100, 300));
   const SessionId two = Begin("job 2", Needs(10, 10));

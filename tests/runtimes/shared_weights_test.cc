@@ -2,6 +2,8 @@
 #include <random>
 
 #include <gmock/gmock.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "runtimes/onnx/packed_weights.h"
 #include "runtimes/onnx/prepared_model.h"
@@ -239,6 +241,28 @@ TEST(WeightPool, OnlyTheSameBytesAreTheSameWeight) {
   EXPECT_EQ(pool.InUse().bytes, 301U);
   first.clear();
   EXPECT_EQ(pool.InUse().bytes, 201U);
+}
+
+TEST(WeightPool, OneWhosePagesGoIsNotSharedByThoseThatReadIt) {
+  const std::string bytes(4096, 'w');
+  const int file = ::memfd_create("weights", MFD_CLOEXEC);
+  ASSERT_EQ(::write(file, bytes.data(), bytes.size()), 4096);
+  const auto mapped_file = MappedFile::Map(file, bytes.size());
+  ::close(file);
+  ASSERT_TRUE(mapped_file) << mapped_file.error().message;
+  const auto mapped = [&] { return std::make_shared<const SharedWeight>(*mapped_file, (*mapped_file)->bytes()); };
+  const auto in_memory = [&] {
+    AlignedBuffer buffer(bytes.size());
+    std::ranges::copy(std::as_bytes(std::span(bytes)), buffer.span().begin());
+    return std::make_shared<const SharedWeight>(std::move(buffer));
+  };
+  WeightPool pool;
+  const auto packed = pool.Share({mapped(), mapped()});
+  EXPECT_EQ(packed[0], packed[1]);
+  const auto read = pool.Share({in_memory()});
+  EXPECT_FALSE(read[0]->mapped());
+  EXPECT_EQ(pool.Share({in_memory()})[0], read[0]);
+  EXPECT_EQ(pool.InUse().weights, 2U);
 }
 
 }  // namespace
