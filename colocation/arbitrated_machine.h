@@ -7,8 +7,8 @@
 
 namespace tandem {
 
-// What a server and its trainers run on, as policies are told of it. The server's arbiter and the simulated one have the
-// same.
+// What a server and its trainers run on, as policies are told of it. The server's arbiter and the simulated one have
+// the same.
 struct ArbitratedMachine {
   int cores = 1;            // That the server and its trainers may use.
   int all_cores = 1;        // That there are: others in their control groups may use those.
@@ -17,11 +17,9 @@ struct ArbitratedMachine {
   // What is seen with so many requests under way and so many trainers that are not paused: whatever else is known is
   // added by who looks.
   [[nodiscard]] ColocationSnapshot Seen(std::int64_t pending, int trainers) const {
-    // More than one front end is seldom busy at once, and what else is used is seen at the next look.
-    return {.pending = pending,
-            .trainers = trainers,
-            .parallelism = std::min(cores, serving_threads + 1 + trainers),
-            .serving = std::min(cores, serving_threads)};
+    // Trainers have threads for all cores, however few the server computes with.
+    return {
+        .pending = pending, .trainers = trainers, .parallelism = cores, .serving = std::min(cores, serving_threads)};
   }
 };
 

@@ -111,6 +111,19 @@ TEST_F(ArbiterTest, TrainersShareOutTheCoresAsLongAsTheyRun) {
   EXPECT_TRUE(ordered({0}));
 }
 
+TEST_F(ArbiterTest, TrainersShareOutAllCoresHoweverFewTheServerComputesWith) {
+  const auto tandem = MakeColocationPolicy("tandem").value();
+  Arbiter arbiter(RealClock::Instance(), *tandem, {}, {.cores = 16, .all_cores = 16, .serving_threads = 2});
+  const StoppableChild one;
+  const StoppableChild two;
+  const auto first = arbiter.Admit({.pidfd = one.pidfd(), .threads = 16});
+  const auto second = arbiter.Admit({.pidfd = two.pidfd(), .threads = 16});
+  EXPECT_TRUE(Eventually([&] {
+    const std::vector<TrainerState> trainers = arbiter.State().trainers;
+    return trainers[0].ordered == 8 && trainers[1].ordered == 8;
+  }));
+}
+
 TEST_F(ArbiterTest, LetsATrainerOnThatWaitsByItself) {
   const StoppableChild child;
   const auto lease = arbiter_.Admit({.pidfd = child.pidfd()});
