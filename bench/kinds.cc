@@ -10,6 +10,7 @@
 #include "bench/server_kinds.h"
 #include "bench/several_models.h"
 #include "bench/side_by_side.h"
+#include "bench/simulation_speed.h"
 #include "bench/training_kinds.h"
 
 namespace tandem::bench {
@@ -31,6 +32,7 @@ MeasurementKinds AllKinds() {
       {"served_memory", ParseServedMemory},
       {"several_models", ParseSeveralModels},
       {"side_by_side", ParseSideBySide},
+      {"simulation_speed", ParseSimulationSpeed},
       {"start", ParseStart},
       {"training_checkpoint", ParseTrainingCheckpoint},
       {"training_depth", ParseTrainingDepth},

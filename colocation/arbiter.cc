@@ -261,14 +261,11 @@ std::optional<ColocationSnapshot> Arbiter::Look() {
   }
   const auto trainers = static_cast<int>(
       std::ranges::count_if(trainers_, [](const auto& entry) { return !entry.second.stands() && !entry.second.lost; }));
-  // More than one front end is seldom busy at once, and what else is used is seen at the next look.
-  return ColocationSnapshot{.pending = pending_.load(),
-                            .held = state_.hold.has_value(),
-                            .trainers = trainers,
-                            .parallelism = std::min(machine_.cores, machine_.serving_threads + 1 + trainers),
-                            .serving = std::min(machine_.cores, machine_.serving_threads),
-                            .gated = AnyGated(),
-                            .yields = state_.yields};
+  ColocationSnapshot seen = machine_.Seen(pending_.load(), trainers);
+  seen.held = state_.hold.has_value();
+  seen.gated = AnyGated();
+  seen.yields = state_.yields;
+  return seen;
 }
 
 TrainerLease::~TrainerLease() {

@@ -16,6 +16,7 @@
 #include "api/base/mutex.h"
 #include "api/base/wake_word.h"
 #include "colocation/arbiter_state.h"
+#include "colocation/arbitrated_machine.h"
 #include "colocation/demand_meter.h"
 #include "colocation/policy.h"
 #include "colocation/quota_ledger.h"
@@ -36,12 +37,6 @@ struct ArbitratedTrainer {
   bool yields = true;             // The kernel takes cores from it as soon as requests want them.
   std::int64_t job = 0;           // That it trains, for people; 0: none.
   int pid = 0;                    // Of its process, for people; 0: not known.
-};
-
-struct ArbitratedMachine {
-  int cores = 1;            // That the server and its trainers may use.
-  int all_cores = 1;        // That there are: others in their control groups may use those.
-  int serving_threads = 1;  // Of the server that compute requests; more may be busy with what comes in and goes out.
 };
 
 // Applies a policy: watches what it depends on, asks it, and stops trainers or lets them on. A trainer is stopped as a

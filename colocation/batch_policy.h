@@ -16,7 +16,7 @@ struct BatchSnapshot {
   std::chrono::nanoseconds oldest_wait{0};  // How long the longest waiting of them has been queued.
   // The time that each has left, max where it has no deadline; empty: none has one.
   std::span<const std::chrono::nanoseconds> left;
-  // What the first one, two, … of them take together at most; empty: not known.
+  // What the first one, two, … of them take together at most, never less for more of them; empty: not known.
   std::span<const std::chrono::nanoseconds> runs;
 };
 

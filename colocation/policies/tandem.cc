@@ -12,6 +12,11 @@ bool Brief(const ColocationSnapshot& snapshot) {
   return snapshot.demand && snapshot.demand->each < TandemPolicy::kBrief;
 }
 
+// Of the cores, each trainer's.
+int Share(const ColocationSnapshot& snapshot) {
+  return std::max(snapshot.parallelism / std::max(snapshot.trainers, 1), 1);
+}
+
 // What training may do under one limit.
 struct Pace {
   int threads = 0;  // Of each trainer; 0: they stand still.
@@ -27,7 +32,7 @@ class Pacer {
         bearable_(std::min<nanoseconds>(TandemPolicy::kBearable, quota.quota / 50)),
         left_(quota.left - Margin(snapshot, quota)),
         trainers_(std::max(snapshot.trainers, 1)),
-        most_threads_(std::max(snapshot.parallelism, 1)),
+        most_threads_(Share(snapshot)),
         beside_(snapshot.pending > 0 && !Brief(snapshot)) {}
 
   [[nodiscard]] Pace Find() const {
@@ -123,9 +128,7 @@ ColocationDecision TandemPolicy::Decide(const ColocationSnapshot& snapshot) cons
     decision.threads = decision.threads == 0 ? threads : std::min(decision.threads, threads);
     decision.look_again = std::min({decision.look_again, pace.look_again, quota.until_refill});
   }
-  if (snapshot.quotas.empty() && snapshot.trainers > 1) {
-    decision.threads = std::max(snapshot.parallelism / snapshot.trainers, 1);
-  }
+  if (snapshot.quotas.empty() && snapshot.trainers > 1) decision.threads = Share(snapshot);
   if (!snapshot.yields && snapshot.pending > 0) decision.hold = HoldReason::kRequests;
   return decision;
 }

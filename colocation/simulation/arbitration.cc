@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "colocation/simulation/thread_rules.h"
+
 namespace tandem::simulation {
 namespace {
 
@@ -13,13 +15,22 @@ using std::chrono::nanoseconds;
 // No thread looks more often.
 constexpr nanoseconds kShortestLook = 10us;
 
+bool HasHeavySteps(const Trainer& trainer) {
+  return std::ranges::any_of(trainer.steps, &Step::heavy);
+}
+
 }  // namespace
 
-Arbitration::Arbitration(const ColocationPolicy& policy, const EventClock& clock, const CpuAccount* account,
-                         Threads threads, const double& served)
-    : policy_(policy), threads_(threads), served_(served) {
+Arbitration::Arbitration(const Scenario& scenario, const ColocationPolicy& policy, const EventClock& clock,
+                         const CpuAccount* account, const double& served)
+    : policy_(policy),
+      machine_(ArbitratedAs(scenario.machine)),
+      trainers_(static_cast<int>(scenario.trainers.size())),
+      gated_(policy.gated_ops() == GatedOps::kHeavy && std::ranges::any_of(scenario.trainers, HasHeavySteps)),
+      served_(served) {
   if (account != nullptr && policy.heeds_quotas()) {
-    ledger_.emplace(MeterOf(*account), clock, threads.all, [&served] { return nanoseconds(std::llround(served)); });
+    ledger_.emplace(MeterOf(*account), clock, machine_.all_cores,
+                    [&served] { return nanoseconds(std::llround(served)); });
   }
   if (ledger_ || policy_.heeds_requests()) next_look_ = 0;
 }
@@ -31,11 +42,11 @@ void Arbitration::Handle(Time now, const Requests& requests) {
 }
 
 void Arbitration::Ask(Time now, const Requests& requests) {
-  ColocationSnapshot snapshot{.pending = requests.pending,
-                              .held = decision_.hold.has_value(),
-                              .parallelism = threads_.all,
-                              .serving = threads_.serving,
-                              .now = nanoseconds(now)};
+  ColocationSnapshot snapshot = machine_.Seen(requests.pending, trainers_);
+  snapshot.held = decision_.hold.has_value();
+  snapshot.gated = gated_;
+  snapshot.yields = policy_.trainer_class() == TrainerClass::kIdle;
+  snapshot.now = nanoseconds(now);
   std::optional<QuotaView> view;
   if (ledger_) {
     ledger_->Look();

@@ -3,27 +3,25 @@
 #include <optional>
 #include <vector>
 
+#include "colocation/arbitrated_machine.h"
 #include "colocation/demand_meter.h"
 #include "colocation/policy.h"
 #include "colocation/quota_ledger.h"
 #include "colocation/quota_looks.h"
 #include "colocation/simulation/cpu_account.h"
 #include "colocation/simulation/event_clock.h"
+#include "colocation/simulation/scenario.h"
 
 namespace tandem::simulation {
 
-// Asks a policy when the server's arbiter would, with the same snapshot: of the requests under way, and of what the
-// server's own ledger makes of a CPU limit. Used by one thread.
+// Asks a policy when the server's arbiter would, with the same snapshot: of the machine, of the requests under way, of
+// the trainers, none of which is ever paused, and of what the server's own ledger makes of a CPU limit. No operator is
+// measured to slow requests. Used by one thread.
 class Arbitration {
  public:
-  // That can run at once, and those of them that compute requests.
-  struct Threads {
-    int all = 1;
-    int serving = 1;
-  };
   // The policy, the clock and the account (null: no limit) are borrowed. `served` is the CPU time of requests so far.
-  Arbitration(const ColocationPolicy& policy, const EventClock& clock, const CpuAccount* account, Threads threads,
-              const double& served);
+  Arbitration(const Scenario& scenario, const ColocationPolicy& policy, const EventClock& clock,
+              const CpuAccount* account, const double& served);
 
   // Requests: under way now, and answered so far.
   struct Requests {
@@ -41,7 +39,9 @@ class Arbitration {
 
   // Constant after construction.
   const ColocationPolicy& policy_;
-  const Threads threads_;
+  const ArbitratedMachine machine_;
+  const int trainers_;
+  const bool gated_;
   const double& served_;
 
   std::optional<QuotaLedger> ledger_;  // Nullopt: the policy heeds no limit, or there is none.

@@ -233,9 +233,13 @@ std::size_t Serving::Choose(Line& line, Time now) {
   const auto most = std::min(line.waiting.size(), static_cast<std::size_t>(line.model->max_batch));
   left_.clear();
   predicted_.clear();
-  for (std::size_t i = 0; i < most; ++i) {
-    if (line.model->slo) left_.emplace_back(line.waiting[i].deadline - now);
-    if (const auto run = line.wide.latency.Predict(static_cast<std::int64_t>(i + 1))) predicted_.push_back(run->high);
+  nanoseconds longest{0};
+  for (std::size_t i = 0; i < most && line.model->slo; ++i) {
+    left_.emplace_back(line.waiting[i].deadline - now);
+    // As the dispatcher: sizes that were never run are taken to be as short as the last that was.
+    const auto run = line.wide.latency.Predict(static_cast<std::int64_t>(i + 1));
+    if (run && !run->guessed()) longest = std::max(longest, run->high);
+    predicted_.push_back(longest);
   }
   return ChooseBatch({.settings = line.batching,
                       .sizes = std::span(sizes_).first(most),

@@ -27,11 +27,7 @@ class Run {
     const Machine& machine = scenario.machine;
     const bool limited = machine.limit && machine.limit->cores() < machine.width;
     if (limited) account_.emplace(*machine.limit);
-    if (!training_.empty()) {
-      arbitration_.emplace(policy, clock_, account_ ? &*account_ : nullptr,
-                           Arbitration::Threads{.all = machine.width, .serving = ServingThreads(machine, policy)},
-                           served_);
-    }
+    if (!training_.empty()) arbitration_.emplace(scenario, policy, clock_, account_ ? &*account_ : nullptr, served_);
   }
 
   SimulationResult Go() {

@@ -35,6 +35,12 @@ int TrainerThreads(const Machine& machine, const ColocationPolicy& policy) {
   return tandem::TrainerThreads(policy, {.allowed = machine.width, .usable = UsableCores(machine)}, true);
 }
 
+ArbitratedMachine ArbitratedAs(const Machine& machine) {
+  // Where runs have no width of their own, each worker computes beside the threads that all share.
+  const int beside = machine.workers == 0 ? 0 : machine.workers - 1;
+  return {.cores = machine.width, .all_cores = machine.width, .serving_threads = UsableCores(machine) + beside};
+}
+
 bool StepsMatter(const Machine& machine, const ColocationPolicy& policy) {
   const bool paced = policy.heeds_quotas() && machine.limit && Binds(*machine.limit, machine.width);
   return paced || policy.gated_ops() != GatedOps::kNone;

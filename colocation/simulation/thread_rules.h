@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "colocation/arbitrated_machine.h"
 #include "colocation/policy.h"
 #include "colocation/simulation/scenario.h"
 
@@ -11,6 +12,9 @@ namespace tandem::simulation {
 // of CPUs.
 [[nodiscard]] int ServingThreads(const Machine& machine, const ColocationPolicy& policy);
 [[nodiscard]] int TrainerThreads(const Machine& machine, const ColocationPolicy& policy);
+
+// What the server's arbiter would be told of it.
+[[nodiscard]] ArbitratedMachine ArbitratedAs(const Machine& machine);
 
 // Whether something may change between two steps of a trainer: they may be gated, or go on with other threads.
 [[nodiscard]] bool StepsMatter(const Machine& machine, const ColocationPolicy& policy);

@@ -150,6 +150,15 @@ TEST(Kinds, EstimatesAreOfJobsThatAreThere) {
             place + "/0/batch");
 }
 
+TEST(Kinds, ASimulationIsOfAFileAndAsManyRequestsAsCanBeTimed) {
+  const std::string kind = R"("kind": "simulation_speed", )";
+  EXPECT_EQ(ErrorOf(kind + R"("file": "x.json", "requests": 1000000)", "seconds"), "no error");
+  EXPECT_EQ(ErrorOf(kind + R"("file": "x.json", "case": "load 0.3", "requests": 1000000)", "seconds"), "no error");
+  EXPECT_EQ(ErrorOf(kind + R"("requests": 1000000)", "seconds"), "/measurements/0/file: is missing");
+  EXPECT_EQ(ErrorOf(kind + R"("file": "x.json", "requests": 10)", "seconds"),
+            "/measurements/0/requests: must be from 1000 to 1e+07, not 10");
+}
+
 TEST(Kinds, DepthsAreOfNetworksThatThereAre) {
   const auto depths = [](const std::string& layers) {
     return ErrorOf(R"("kind": "training_depth", "memory_mib": 448, "batch": 64, "steps": 5, )" + layers, "deeper");

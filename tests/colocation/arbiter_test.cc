@@ -1,5 +1,7 @@
 #include "colocation/arbiter.h"
 
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <string>
 #include <thread>
@@ -111,6 +113,19 @@ TEST_F(ArbiterTest, TrainersShareOutTheCoresAsLongAsTheyRun) {
   EXPECT_TRUE(ordered({0}));
 }
 
+TEST_F(ArbiterTest, TrainersShareOutAllCoresHoweverFewTheServerComputesWith) {
+  const auto tandem = MakeColocationPolicy("tandem").value();
+  Arbiter arbiter(RealClock::Instance(), *tandem, {}, {.cores = 16, .all_cores = 16, .serving_threads = 2});
+  const StoppableChild one;
+  const StoppableChild two;
+  const auto first = arbiter.Admit({.pidfd = one.pidfd(), .threads = 16});
+  const auto second = arbiter.Admit({.pidfd = two.pidfd(), .threads = 16});
+  EXPECT_TRUE(Eventually([&] {
+    const std::vector<TrainerState> trainers = arbiter.State().trainers;
+    return trainers[0].ordered == 8 && trainers[1].ordered == 8;
+  }));
+}
+
 TEST_F(ArbiterTest, LetsATrainerOnThatWaitsByItself) {
   const StoppableChild child;
   const auto lease = arbiter_.Admit({.pidfd = child.pidfd()});
@@ -207,16 +222,20 @@ TEST(Arbiter, ThatHeedsNothingStopsNobody) {
   EXPECT_EQ(arbiter.State().policy, "idle");
 }
 
-// Periods on a grid of the real clock; nothing is ever used.
+// Periods on a grid of the real clock; nothing is ever used. Borrows the quota, which may be changed.
 class GridMeter final : public CpuLimitMeter {
  public:
+  explicit GridMeter(const std::atomic<std::chrono::nanoseconds>& quota) : quota_(quota) {}
   [[nodiscard]] std::string name() const override { return "grid"; }
-  [[nodiscard]] std::optional<CpuLimit> Limit() override { return CpuLimit{.quota = 50ms, .period = 100ms}; }
+  [[nodiscard]] std::optional<CpuLimit> Limit() override { return CpuLimit{.quota = quota_.load(), .period = 100ms}; }
   [[nodiscard]] Result<CpuUse> Use() override {
     return CpuUse{.used = 0ns,
                   .periods = static_cast<std::uint64_t>(RealClock::Instance().Now().time_since_epoch() / 100ms),
                   .throttled = 4};
   }
+
+ private:
+  const std::atomic<std::chrono::nanoseconds>& quota_;
 };
 
 // Has not learnt yet what requests need, however long it takes.
@@ -234,8 +253,9 @@ class UnknowingPolicy final : public ColocationPolicy {
 
 TEST(Arbiter, PacesTrainersByALimit) {
   const UnknowingPolicy policy;
+  const std::atomic<std::chrono::nanoseconds> quota{50ms};
   CpuLimitMeters limits;
-  limits.meters.push_back(std::make_unique<GridMeter>());
+  limits.meters.push_back(std::make_unique<GridMeter>(quota));
   Arbiter arbiter(RealClock::Instance(), policy, std::move(limits), {.cores = 2, .all_cores = 2, .serving_threads = 2});
   const StoppableChild child;
   const auto lease = arbiter.Admit({.pidfd = child.pidfd()});
@@ -253,6 +273,45 @@ TEST(Arbiter, PacesTrainersByALimit) {
   EXPECT_FALSE(state.quotas[0].learning);
   EXPECT_EQ(state.quotas[0].throttled_periods, 4u);
   EXPECT_GT(lease->HeldTimes().at(HoldReason::kQuota), 0ns);
+}
+
+// Of 150 ms one thread for requests never needs more than there is, of 50 ms it does in the first half of each period.
+TEST(Arbiter, PacesTrainersByTheTighterOfNestedLimits) {
+  const UnknowingPolicy policy;
+  std::atomic<std::chrono::nanoseconds> inner{150ms};
+  std::atomic<std::chrono::nanoseconds> outer{50ms};
+  CpuLimitMeters limits;
+  limits.meters.push_back(std::make_unique<GridMeter>(inner));
+  limits.meters.push_back(std::make_unique<GridMeter>(outer));
+  Arbiter arbiter(RealClock::Instance(), policy, std::move(limits), {.cores = 2, .all_cores = 2, .serving_threads = 1});
+  const StoppableChild child;
+  const auto lease = arbiter.Admit({.pidfd = child.pidfd()});
+  const auto known = [&] {
+    const std::vector<ArbiterState::Quota> quotas = arbiter.State().quotas;
+    const auto is = [](const ArbiterState::Quota& state, std::chrono::nanoseconds quota) {
+      return state.limit && state.limit->quota == quota && !state.learning;
+    };
+    return arbiter.State().decisions.count() > 0 && is(quotas[0], inner) && is(quotas[1], outer);
+  };
+  const auto stops_in_each_period = [&] {
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_TRUE(child.Becomes(true)) << i;
+      EXPECT_TRUE(child.Becomes(false)) << i;
+    }
+  };
+  ASSERT_TRUE(Eventually(known));
+  stops_in_each_period();
+  inner = 50ms;
+  outer = 150ms;
+  ASSERT_TRUE(Eventually(known));
+  stops_in_each_period();
+  inner = 150ms;
+  ASSERT_TRUE(Eventually(known));
+  ASSERT_TRUE(Eventually([&] { return !lease->held(); }));
+  const auto held = lease->HeldTimes();
+  const std::uint64_t decisions = arbiter.State().decisions.count();
+  EXPECT_TRUE(Eventually([&] { return arbiter.State().decisions.count() > decisions + 100; }));
+  EXPECT_EQ(lease->HeldTimes(), held) << "neither would stop it by itself";
 }
 
 TEST(Arbiter, StopsForRequestsWhomTheKernelDoesNotPutBehindThem) {

@@ -228,6 +228,14 @@ TEST(TandemPolicy, SeveralTrainersShareOutTheCores) {
   EXPECT_EQ(Policy("idle")->Decide({.trainers = 9, .parallelism = 8}).threads, 0);
 }
 
+TEST(TandemPolicy, SeveralTrainersShareOutTheCoresHoweverMuchIsLeftOfAQuota) {
+  const std::array<QuotaView, 1> quota = {{{.quota = 700ms, .left = 700ms, .until_refill = 10ms}}};
+  ColocationSnapshot snapshot{.trainers = 1, .parallelism = 8, .quotas = quota};
+  EXPECT_EQ(Policy("tandem")->Decide(snapshot).threads, 8);
+  snapshot.trainers = 3;
+  EXPECT_EQ(Policy("tandem")->Decide(snapshot).threads, 2) << "with more one would wait for another's";
+}
+
 TEST(TandemPolicy, HoldsAndRunsNotToAndFro) {
   const auto policy = Policy("tandem");
   std::array<QuotaView, 1> quota = {{{.quota = 100ms, .left = 36'700us, .until_refill = 20ms}}};

@@ -33,8 +33,8 @@ struct Group {
   int ran = 0;
   std::int64_t uncounted = 0;  // Periods since the clock's beginning that were none of its own.
 
-  // Lets so many threads run, which use so much of their cores; the time that they get.
-  nanoseconds Run(MonotonicTime now, int threads, nanoseconds wanted) {
+  // What threads get of the time that they would use, unless a group around this one has less.
+  nanoseconds Grant(MonotonicTime now, nanoseconds wanted) {
     const nanoseconds since = now.time_since_epoch() - phase;
     if (since / limit.period != (since - kStep) / limit.period) {
       left = limit.quota;
@@ -42,16 +42,20 @@ struct Group {
     }
     // Now and then a little later than it begins.
     use.periods = static_cast<std::uint64_t>((since - late) / limit.period - uncounted);
-    const nanoseconds got = limited ? std::min(wanted, left) : wanted;
-    if (got < wanted && left > 0ns) ++use.throttled;
-    left -= got;
-    use.used += got;
+    const nanoseconds granted = limited ? std::min(wanted, left) : wanted;
+    if (granted < wanted && left > 0ns) ++use.throttled;
+    return granted;
+  }
+
+  // So many threads ran, and used so much.
+  void Use(MonotonicTime now, int threads, nanoseconds used) {
+    left -= used;
+    use.used += used;
     // The kernel counts at ticks, of which some make 250 a second, and when a thread leaves its core.
     if (now.time_since_epoch() - counted_at >= 4ms || threads < std::exchange(ran, threads)) {
       counted = use.used;
       counted_at = now.time_since_epoch();
     }
-    return got;
   }
 
   // Nothing ran until now. A timer that has gone on counts what has passed before any thread runs; one that was stopped
@@ -91,7 +95,9 @@ class Machine {
  public:
   static constexpr int kCores = 2;
 
-  Machine() : ledger_(std::make_unique<GroupMeter>(group), clock_, kCores, [this] { return served_; }) {}
+  Machine()
+      : ledger_(std::make_unique<GroupMeter>(group), clock_, kCores, [this] { return served_; }),
+        outer_ledger_(std::make_unique<GroupMeter>(outer), clock_, kCores, [this] { return served_; }) {}
 
   struct Request {
     nanoseconds at;
@@ -131,7 +137,8 @@ class Machine {
       const int training_threads = training == Training::kNone || held ? 0 : std::min(budget, kCores - serving);
       const auto for_training = nanoseconds(std::llround(trainer_busy * static_cast<double>(training_threads) * 1e5));
       const nanoseconds wanted = serving * kStep + for_training;
-      const nanoseconds got = group.Run(now, serving + training_threads, wanted);
+      const nanoseconds got = outer.Grant(now, group.Grant(now, wanted));
+      for (Group* of : {&group, &outer}) of->Use(now, serving + training_threads, got);
       // Who runs dry is not known; requests count as those who do.
       const nanoseconds for_requests = std::min(got, serving * kStep);
       outcome.served += for_requests;
@@ -147,16 +154,22 @@ class Machine {
   // By the clock, nothing runs for so long: a machine that was suspended, or a virtual one that was moved.
   void StandStill(nanoseconds time, bool counts) {
     clock_.Advance(time);
-    group.Resume(clock_.Now(), counts);
+    for (Group* of : {&group, &outer}) of->Resume(clock_.Now(), counts);
   }
   void Change(CpuLimit limit) {
     group.limit = limit;
     group.Resume(clock_.Now(), false);
   }
+  void ChangeOuter(CpuLimit limit) {
+    outer.limited = true;
+    outer.limit = limit;
+    outer.Resume(clock_.Now(), false);
+  }
 
   Group group;
-  double trainer_busy = 1;   // What a thread of the trainer uses of its core.
-  int run_threads = kCores;  // Requests that are computed at once.
+  Group outer{.limited = false, .phase = 55ms};  // That the group is in.
+  double trainer_busy = 1;                       // What a thread of the trainer uses of its core.
+  int run_threads = kCores;                      // Requests that are computed at once.
 
   [[nodiscard]] const QuotaLedger& ledger() const { return ledger_; }
   [[nodiscard]] std::int64_t pending() const { return pending_; }
@@ -164,11 +177,17 @@ class Machine {
  private:
   // As the arbiter does.
   std::pair<bool, MonotonicTime> Ask(MonotonicTime now) {
-    ledger_.Look();
-    demand_.Look(now, {.used = served_, .answered = answered_, .pending = pending_});
-    if (ledger_.learning()) return {false, now + 500us};
     std::vector<QuotaView> views;
-    if (ledger_.view()) views.push_back(*ledger_.view());
+    bool learning = false;
+    bool fresh = false;
+    for (QuotaLedger* ledger : {&ledger_, &outer_ledger_}) {
+      ledger->Look();
+      learning |= ledger->learning();
+      fresh |= ledger->fresh();
+      if (ledger->view()) views.push_back(*ledger->view());
+    }
+    demand_.Look(now, {.used = served_, .answered = answered_, .pending = pending_});
+    if (learning) return {false, now + 500us};
     const ColocationSnapshot snapshot{.pending = pending_,
                                       .held = held_,
                                       .parallelism = kCores,
@@ -179,12 +198,13 @@ class Machine {
     const auto decision = TandemPolicy().Decide(snapshot);
     held_ = decision.hold.has_value();
     threads_ = decision.threads > 0 ? decision.threads : kCores;
-    const nanoseconds wait = std::min<nanoseconds>(decision.look_again, ledger_.fresh() ? 500us : 1'000'000us);
+    const nanoseconds wait = std::min<nanoseconds>(decision.look_again, fresh ? 500us : 1'000'000us);
     return {held_, now + std::max(wait, kStep)};
   }
 
   FakeClock clock_;
   QuotaLedger ledger_;
+  QuotaLedger outer_ledger_;
   bool held_ = false;
   int threads_ = kCores;
   std::int64_t pending_ = 0;
@@ -288,6 +308,34 @@ TEST(QuotaPacing, GoesOnAsBeforeWhenTheMachineStoodStillForAnHour) {
     }
     EXPECT_LE(outcome.stalled, undisturbed.stalled * 5 / 4);
     EXPECT_GE(outcome.trained, undisturbed.trained * 19 / 20);
+  }
+}
+
+// A container with a limit in a pod that has one, too, whose periods are others. First the pod's is the tighter one.
+TEST(QuotaPacing, KeepsToTheTighterOfTwoNestedGroupsAsIfThereWereNoOther) {
+  const CpuLimit tight{.quota = 60ms, .period = 100ms};
+  const CpuLimit loose{.quota = 80ms, .period = 50ms};
+  const auto requests = Poisson(7, 12, 12ms, 20s);
+  const auto serve = [&](Machine& machine) {
+    machine.Run(3s, Poisson(8, 12, 12ms, 3s), Machine::Training::kPaced);
+    return machine.Run(20s, requests, Machine::Training::kPaced);
+  };
+  Machine single;
+  single.Change(tight);
+  const auto by_one = serve(single);
+  Machine nested;
+  for (const bool outer_is_tighter : {true, false}) {
+    SCOPED_TRACE(outer_is_tighter ? "the outer one" : "the inner one");
+    nested.Change(outer_is_tighter ? loose : tight);
+    nested.ChangeOuter(outer_is_tighter ? tight : loose);
+    const auto by_both = serve(nested);
+    EXPECT_LE(by_both.stalled, by_one.stalled + 20s / 200);
+    EXPECT_GE(by_both.trained, by_one.trained * 9 / 10);
+    nested.Run(5s, {}, Machine::Training::kPaced);
+    const auto throttled = [&] { return nested.group.use.throttled + nested.outer.use.throttled; };
+    const auto before = throttled();
+    EXPECT_GE(nested.Run(10s, {}, Machine::Training::kPaced).trained, 5'400ms) << "of 6 s";
+    EXPECT_LE(throttled() - before, 25) << "of 100 periods";
   }
 }
 

@@ -71,6 +71,14 @@ TEST(SimulatedServing, BatchesCarryWhatSingleRunsCannot) {
   EXPECT_GE(static_cast<double>(batched.in_time), 0.99 * static_cast<double>(batched.due));
 }
 
+// Were two taken to be twice as long as one until they were run, they never would be.
+TEST(SimulatedServing, BatchesThatWereNeverRunAreTriedBesideADeadline) {
+  Model model = Poisson("a", 300, 10ms, 19ms);
+  model.max_batch = 2;
+  model.growth = 0.1;
+  EXPECT_GT(Serve({model}).models[0].in_time, 110 * 100) << "100 a second are what single runs can do";
+}
+
 TEST(SimulatedServing, UnderOverloadWhatIsLetInIsInTime) {
   const auto refused = Serve({Poisson("a", 300, 10ms, 50ms)}).models[0];
   EXPECT_GT(refused.rejected, 150 * 100);

@@ -194,6 +194,43 @@ TEST(Simulation, SeveralTrainersShareWhatIsLeft) {
   ExpectSame(result.models[0].p99, Alone(scenario).models[0].p99);
 }
 
+// With a core each no operator has a thread that waits for one.
+TEST(Simulation, TandemSharesTheCoresOutToSeveralTrainers) {
+  Scenario scenario = TwoCores();
+  scenario.trainers[0] = {.name = "first", .steps = {{.time = 10ms, .width = 2}}, .speedup = 1.25};
+  scenario.trainers.push_back(scenario.trainers[0]);
+  const auto shared = Under("tandem", scenario);
+  const auto crowded = Under("idle", scenario);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_GT(shared.trainers[i].iterations_per_second, 1.5 * crowded.trainers[i].iterations_per_second) << i;
+  }
+  ExpectSame(shared.models[0].p99, Alone(scenario).models[0].p99);
+  scenario.models.clear();
+  for (const TrainerResult& trainer : Under("tandem", scenario).trainers) {
+    EXPECT_NEAR(trainer.iterations_per_second, 80, 0.1) << "10 ms by two threads are 12.5 by one";
+  }
+  for (const TrainerResult& trainer : Under("idle", scenario).trainers) {
+    EXPECT_NEAR(trainer.iterations_per_second, 50, 0.1);
+  }
+}
+
+// Four cores' worth of eight: two threads for each of two trainers last for a period, three do not.
+TEST(Simulation, TandemDividesThePaceOfAQuotaAmongSeveralTrainers) {
+  Scenario scenario = TwoCores();
+  scenario.machine.width = 8;
+  scenario.machine.limit = CpuLimit{.quota = 400ms, .period = 100ms};
+  scenario.models[0].rate = 5;
+  scenario.trainers[0] = {.name = "first", .steps = {{.time = 10ms, .width = 8}}, .speedup = 4};
+  scenario.trainers.push_back(scenario.trainers[0]);
+  scenario.warmup = 5s;
+  const auto alone = Alone(scenario);
+  const auto paced = Under("tandem", scenario);
+  EXPECT_LE(paced.throttled_periods, paced.periods / 10);
+  EXPECT_LT(P99(paced), 1.1 * P99(alone));
+  EXPECT_LT(Held(paced, HoldReason::kQuota), 0.1) << "as fast as it lasts, and not faster for a part of the time";
+  EXPECT_GT(paced.used_by_training, 0.85 * (4 * Seconds(paced.time) - alone.used_by_requests));
+}
+
 TEST(Simulation, JoiningOperatorsChangesNothing) {
   Scenario coarse = TwoCores();
   coarse.trainers[0].steps = {{.time = 10ms, .width = 2}};
