@@ -263,6 +263,23 @@ class Forbidden(ColocationTest):
         self.assertEqual(self.server.log().count("the cores cannot be divided"), 1, "told once")
 
 
+    def test_threads_of_runs_that_cannot_be_kept_to_a_core_go_where_the_kernel_puts_them(self):
+        cores = os.sched_getaffinity(0)
+        models.place(self.repository, "slow", models.slow())
+        self.serve("sched_setaffinity")
+        workers = self.server.cores_of("worker-")
+        if len(cores) < 2 or len(workers) != len(cores):
+            self.skipTest("runs have no thread for each core here")
+        for _ in range(3):
+            with Connection(self.server.http_port) as client:
+                self.assertEqual(client.send(slow_body(100)).answer().status, 200)
+        until(lambda: "threads of runs cannot be kept to a core each" in self.server.log(), "the log says so")
+        self.accuracy()
+        self.assertEqual(self.server.log().count("threads of runs cannot be kept to a core each"), 1, "told once")
+        for thread in ("worker-", "ort-pool"):
+            self.assertTrue(all(of == cores for of in self.server.cores_of(thread)), thread)
+
+
 class Told(ColocationTest):
     def test_metrics_tell_how_soon_trainers_obey_and_what_their_operators_are_taken_for(self):
         models.place(self.repository, "digits", models.mlp(hidden=32768))  # Whose operators take milliseconds anywhere.
