@@ -1,12 +1,8 @@
 #include "colocation/arbiter.h"
 
 #include <algorithm>
-#include <csignal>
 #include <ctime>
 #include <utility>
-
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "api/base/thread_name.h"
 
@@ -19,10 +15,6 @@ std::chrono::nanoseconds ThisProcess() {
   timespec used{};
   ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
   return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
-}
-
-bool Signal(int pidfd, int number) {
-  return ::syscall(SYS_pidfd_send_signal, pidfd, number, nullptr, 0) == 0;
 }
 
 }  // namespace
@@ -60,7 +52,7 @@ std::unique_ptr<TrainerLease> Arbiter::Admit(const ArbitratedTrainer& trainer) {
   {
     const MutexLock lock(mu_);
     id = next_trainer_++;
-    trainers_[id] = {.id = id, .who = trainer};
+    trainers_[id] = {.id = id, .who = trainer, .reins = TrainerReins(trainer.pidfd, trainer.pid, trainer.board)};
     TellToll(trainers_[id]);
     notes_.Began(clock_.Now(), id, trainer.threads, Standing(), trainer.job);
   }
@@ -89,7 +81,8 @@ ArbiterState Arbiter::State() const {
                               .pid = trainer.who.pid,
                               .threads = trainer.who.threads,
                               .ordered = trainer.threads,
-                              .permit = trainer.permit,
+                              .permit = trainer.reins.permit(),
+                              .means = trainer.reins.means(),
                               .hold = hold});
   }
   return state;
@@ -127,7 +120,7 @@ bool Arbiter::NobodyToHold() const {
 void Arbiter::ApplyTo(Trainer& trainer, std::optional<HoldReason> hold) {
   if (trainer.exempt || trainer.stands()) hold.reset();
   if (trainer.lost || trainer.held == hold) return;
-  if (trainer.held.has_value() != hold.has_value() && !Signal(trainer.who.pidfd, hold ? SIGSTOP : SIGCONT)) {
+  if (trainer.held.has_value() != hold.has_value() && !trainer.reins.Hold(hold.has_value(), clock_.Now())) {
     trainer.lost = true;
     hold.reset();
   }
@@ -180,8 +173,7 @@ void Arbiter::SetThreads(Trainer& trainer, int threads) {
 }
 
 void Arbiter::SetPermit(Trainer& trainer, Permit permit) {
-  trainer.permit = permit;
-  if (trainer.who.board != nullptr) trainer.who.board->Set(permit, clock_.Now());
+  trainer.reins.SetPermit(permit, clock_.Now());
 }
 
 void Arbiter::SetHold(std::optional<HoldReason> hold, std::optional<HoldReason> hold_heavy,
@@ -214,10 +206,11 @@ std::chrono::nanoseconds Arbiter::Apply(const ColocationDecision& decision, std:
   for (auto& [id, trainer] : trainers_) {
     const bool ruled = !trainer.exempt && !trainer.paused;
     // Before it is looked what runs: what begins later waits. Nobody would let one on that is lost: whoever cannot be
-    // signalled is not counted any more.
+    // held is not counted any more.
     if (ruled) SetPermit(trainer, decision.hold_heavy && !trainer.lost ? Permit::kLightOnly : Permit::kRun);
     std::optional<HoldReason> hold = decision.hold;
-    if (ruled && !hold && decision.interrupt_heavy) {
+    // One that stands at its next operator only does that already: heavy ones do not begin.
+    if (ruled && !hold && decision.interrupt_heavy && trainer.reins.at_once()) {
       if (const auto until = InterruptedUntil(trainer, began)) {
         hold = decision.hold_heavy;
         lasts = std::min<std::chrono::nanoseconds>(lasts, *until - began);
@@ -225,7 +218,7 @@ std::chrono::nanoseconds Arbiter::Apply(const ColocationDecision& decision, std:
     }
     const bool stood = trainer.held.has_value();
     ApplyTo(trainer, hold);
-    if (!stood && trainer.held) trainer.stops.Add(clock_.Now() - began);
+    if (!stood && trainer.held && trainer.reins.at_once()) trainer.stops.Add(clock_.Now() - began);
     if (ruled) SetThreads(trainer, decision.threads);
   }
   state_.applied.Add(clock_.Now() - began);
@@ -285,9 +278,10 @@ void TrainerLease::SetPaused(bool paused) {
     const MutexLock lock(arbiter_.mu_);
     Arbiter::Trainer& trainer = arbiter_.trainers_.at(id_);
     trainer.paused = paused;
+    // First: it is not to get on by an operator in between.
+    if (!trainer.exempt) arbiter_.SetPermit(trainer, paused ? Permit::kHold : Permit::kRun);
     if (paused) arbiter_.ApplyTo(trainer, std::nullopt);
     arbiter_.TellToll(trainer);
-    if (!trainer.exempt) arbiter_.SetPermit(trainer, paused ? Permit::kHold : Permit::kRun);
   }
   arbiter_.news_.Notify();
 }
@@ -335,6 +329,11 @@ bool TrainerLease::held() const {
 bool TrainerLease::lost() const {
   const MutexLock lock(arbiter_.mu_);
   return arbiter_.trainers_.at(id_).lost;
+}
+
+HoldMeans TrainerLease::means() const {
+  const MutexLock lock(arbiter_.mu_);
+  return arbiter_.trainers_.at(id_).reins.means();
 }
 
 std::map<HoldReason, std::chrono::nanoseconds> TrainerLease::HeldTimes() const {

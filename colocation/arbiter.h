@@ -22,6 +22,7 @@
 #include "colocation/quota_ledger.h"
 #include "colocation/quota_looks.h"
 #include "colocation/trainer_board.h"
+#include "colocation/trainer_reins.h"
 #include "colocation/training_notes.h"
 #include "profiler/training_toll.h"
 
@@ -31,18 +32,19 @@ class TrainerLease;
 
 // Someone to be stopped and let on. All is borrowed.
 struct ArbitratedTrainer {
-  int pidfd = -1;                 // A descriptor of its process.
+  int pidfd = -1;                 // A descriptor of its process; -1: there is none.
   TrainerBoard* board = nullptr;  // From now on only the lease gives orders there. Null: it has none.
   int threads = 1;                // At most; for people.
   bool yields = true;             // The kernel takes cores from it as soon as requests want them.
   std::int64_t job = 0;           // That it trains, for people; 0: none.
-  int pid = 0;                    // Of its process, for people; 0: not known.
+  int pid = 0;                    // Of its process, a child that is not reaped before its lease ends; 0: not known.
 };
 
 // Applies a policy: watches what it depends on, asks it, and stops trainers or lets them on. A trainer is stopped as a
 // whole and at once, wherever it is, by signal: so it can neither leave some of its threads behind nor be in the way of
-// a request for the rest of an operator. Thread-safe. Its thread sleeps when there is nobody to stop, and when the
-// policy needs to look at nothing; it takes no memory and no lock of the requests' path.
+// a request for the rest of an operator. Where signals are refused it waits at its next one. Thread-safe. Its thread
+// sleeps when there is nobody to stop, and when the policy needs to look at nothing; it takes no memory and no lock of
+// the requests' path.
 class Arbiter {
  public:
   // The policy, the clock, and the recorder and the toll, which may be null, are borrowed and outlive it; all leases
@@ -73,14 +75,14 @@ class Arbiter {
   struct Trainer {
     std::uint64_t id = 0;
     ArbitratedTrainer who;
+    TrainerReins reins;
     std::set<std::size_t> gated;  // Its operators that wait while heavy ones are held.
     bool exempt = false;
     bool paused = false;
     bool waits = false;  // For its turn among jobs, at a boundary.
-    bool lost = false;   // It cannot be signalled: its process has gone, or this is forbidden.
+    bool lost = false;   // It cannot be held: its process has gone, or there is no means.
     bool runs = false;   // As the toll was told.
-    Permit permit = Permit::kRun;
-    int threads = 0;  // As ordered; 0: all that it has.
+    int threads = 0;     // As ordered; 0: all that it has.
     // The operator that was stopped last after it had begun, by its number, and when it goes on whatever is decided.
     std::uint64_t interrupted = 0;
     MonotonicTime interrupted_until;
@@ -175,8 +177,10 @@ class TrainerLease {
   // As the board has it.
   std::optional<OverwrittenBoard> RestoreOrders();
   [[nodiscard]] bool held() const;
-  // It cannot be stopped: its process has gone, or may not be signalled.
+  // It cannot be held: its process has gone, or there is no means.
   [[nodiscard]] bool lost() const;
+  // What holds it, by all that was tried so far.
+  [[nodiscard]] HoldMeans means() const;
   // How long it was stopped so far, by reason.
   [[nodiscard]] std::map<HoldReason, std::chrono::nanoseconds> HeldTimes() const;
   // How long it took to stop it, each time: from the beginning of the decision until the signal was sent.

@@ -10,6 +10,7 @@
 #include "colocation/demand_meter.h"
 #include "colocation/hold_reason.h"
 #include "colocation/trainer_board.h"
+#include "colocation/trainer_reins.h"
 #include "profiler/cpu_limits.h"
 
 namespace tandem {
@@ -36,7 +37,8 @@ struct TrainerState {
   int threads = 0;       // That it has at most.
   int ordered = 0;       // Of these, as many as it is to use; 0: all.
   Permit permit = Permit::kRun;
-  std::optional<HoldReason> hold;  // Why it stands still, or is to; nullopt: it runs.
+  HoldMeans means = HoldMeans::kNone;  // What holds it.
+  std::optional<HoldReason> hold;      // Why it stands still, or is to; nullopt: it runs.
 };
 
 // What the arbiter knows and does, for people.

@@ -323,9 +323,9 @@ bool Dispatcher::TakeStep(std::size_t worker, Step& step) {
 
 void Dispatcher::Work(std::size_t worker) {
   PollBudget budget(options_.poll_window);
-  std::optional<std::size_t> seat;
+  CoreSitter sitter(options_.seats);
   for (Step step; TakeStep(worker, step);) {
-    if (seat != step.seat) seat = options_.seats.Take(step.seat) ? std::optional(step.seat) : std::nullopt;
+    sitter.Sit(step.seat);
     RunBatch(std::move(step.batch), {.worker = static_cast<std::uint16_t>(worker),
                                      .width = step.width,
                                      .exclusive = options_.widths && step.width == RunWidth::kAll,

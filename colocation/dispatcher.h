@@ -35,7 +35,7 @@ struct DispatcherOptions {
   FlightRecorder* recorder = nullptr;       // Borrowed, as the next; both may be null.
   TrainingToll* toll = nullptr;
   ServingSign* sign = nullptr;  // For trainers; borrowed, may be null.
-  CoreSeats seats;              // Of runs. The threads that a run on all of them shares keep to those after the first.
+  CoreSeats* seats = nullptr;   // Of runs; borrowed, may be null.
 };
 
 // The queue of one device and the threads that empty it: orders, batches, runs, answers. Thread-safe. Every submitted

@@ -111,7 +111,7 @@ Status OrtEnvironment::Start(const EnvironmentOptions& options) {
     const std::string cores = AffinityText(options.cores);
     TANDEM_TRY(CheckOrt(ort, ort.SetGlobalIntraOpThreadAffinity(raw, cores.c_str()), "cores of threads"));
   }
-  const ScopedThreadName pool_name("ort-pool");
+  const ScopedThreadName pool_name(kPoolThreads);
   TANDEM_TRY(
       CheckOrt(ort,
                ort.CreateEnvWithCustomLoggerAndGlobalThreadPools(&ForwardLog, const_cast<LogFunction*>(&log_),

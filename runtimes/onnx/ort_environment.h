@@ -74,6 +74,9 @@ class WeightClaim {
 // by main() and every session, because a session in use may outlive the repository that made it.
 class OrtEnvironment {
  public:
+  // The name of the threads of its pool.
+  static constexpr std::string_view kPoolThreads = "ort-pool";
+
   [[nodiscard]] static Result<std::shared_ptr<const OrtEnvironment>> Create(std::unique_ptr<const OrtLibrary> library,
                                                                             EnvironmentOptions options);
   ~OrtEnvironment();

@@ -31,7 +31,7 @@ constexpr const char* kConfigVariable = "TANDEM_CONFIG";
 constexpr int kStartupEnded = SIGUSR1;
 
 // What was learnt in between is lost when the process is killed.
-constexpr timespec kSaveEvery{.tv_sec = 60, .tv_nsec = 0};
+constexpr timespec kLookAfterEvery{.tv_sec = 60, .tv_nsec = 0};
 
 sigset_t HandledSignals() {
   sigset_t set;
@@ -176,8 +176,11 @@ int Serve(const ServeOptions& options) {
   Startup startup(options);
   int signal = 0;
   while (signal != SIGTERM && signal != SIGINT) {
-    signal = ::sigtimedwait(&signals, nullptr, &kSaveEvery);
-    if (signal < 0 && startup.EndsWithin({}) && startup.server() != nullptr) startup.server()->SaveRuns();
+    signal = ::sigtimedwait(&signals, nullptr, &kLookAfterEvery);
+    if (signal < 0 && startup.EndsWithin({}) && startup.server() != nullptr) {
+      startup.server()->SaveRuns();
+      startup.server()->LookAtCores();
+    }
     // Before the start is over, the repository has not been looked at yet.
     if (signal == SIGHUP && startup.StartsWithin({}) && startup.server() != nullptr) startup.server()->Rescan();
     if (signal == kStartupEnded && startup.EndsWithin({}) && !startup.result()) {

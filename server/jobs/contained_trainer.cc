@@ -65,6 +65,21 @@ void TellOfFallbacks(const TrainerProcess& process, const JobOptions& options) {
   }
 }
 
+// The same for what holds them.
+void TellOfMeans(HoldMeans means) {
+  static std::once_flag by_pid;
+  static std::once_flag by_board;
+  if (means == HoldMeans::kPid) {
+    std::call_once(by_pid, [] {
+      LogWarning("trainers cannot be stopped through descriptors of their processes: signals go to their process IDs");
+    });
+  } else if (means == HoldMeans::kBoard) {
+    std::call_once(by_board, [] {
+      LogWarning("trainers may not be signalled: they are not stopped at once, but wait at their next operators");
+    });
+  }
+}
+
 }  // namespace
 
 int ThreadsOf(const TrainingJob& job, const JobOptions& options, int fixed) {
@@ -100,15 +115,13 @@ Result<std::unique_ptr<ContainedTrainer>> ContainedTrainer::Start(TrainerRun run
                                                      .cores = options.cores}));
   TellOfFallbacks(*process, options);
   std::unique_ptr<TrainerLease> lease;
-  if (options.arbiter != nullptr && process->pidfd() >= 0) {
+  if (options.arbiter != nullptr) {
     lease = options.arbiter->Admit({.pidfd = process->pidfd(),
                                     .board = &process->board(),
                                     .threads = threads,
                                     .yields = process->yields(),
                                     .job = run.number,
                                     .pid = process->pid()});
-  } else if (options.arbiter != nullptr && options.arbiter->holds()) {
-    LogWarning("a trainer cannot be stopped for requests: there is no descriptor of its process", {{"trainer", name}});
   }
   std::unique_ptr<TurnLease> turns;
   if (takes_turns) {
@@ -122,6 +135,12 @@ Result<std::unique_ptr<ContainedTrainer>> ContainedTrainer::Start(TrainerRun run
   }
   return std::unique_ptr<ContainedTrainer>(new ContainedTrainer(
       options, clock, memory, Fits(run), std::move(group), std::move(process), std::move(lease), std::move(turns)));
+}
+
+ContainedTrainer::~ContainedTrainer() {
+  // Who may not be killed is asked.
+  if (!process_->Kill()) Interrupt();
+  process_->End();
 }
 
 void ContainedTrainer::Unstop() {
@@ -235,10 +254,7 @@ void ContainedTrainer::Watch() {
   const bool waits = (hold_.on() && (signs.held || stopped_)) || (turn_ && turn_->waits());
   if (signs.ops != ops_ || waits) silent_ = std::chrono::nanoseconds(0);
   ops_ = signs.ops;
-  if (lease_ && lease_->lost() && !process_->Poll() && !std::exchange(told_unruled_, true)) {
-    LogWarning("a trainer cannot be stopped for requests: it may not be signalled",
-               {{"pid", std::to_string(process_->pid())}});
-  }
+  if (lease_ && options_.arbiter->holds()) TellOfMeans(lease_->means());
   // An iteration may be long: as long as operators begin in it, it is waited for as a trainer that hangs is.
   const auto blocks = turn_ ? turn_->blocks() : std::nullopt;
   if (blocks && (silent_ >= TurnBook::kPatience || *blocks >= options_.hang_limit)) {

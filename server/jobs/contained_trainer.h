@@ -45,7 +45,7 @@ class ContainedTrainer {
                                                                        std::optional<TurnPlan> turn = std::nullopt);
 
   // What is lent to it, memory above all, is another's only once it has gone.
-  ~ContainedTrainer() { process_->End(); }
+  ~ContainedTrainer();
   ContainedTrainer(const ContainedTrainer&) = delete;
   ContainedTrainer& operator=(const ContainedTrainer&) = delete;
 
@@ -119,7 +119,7 @@ class ContainedTrainer {
   const bool fits_;                            // Into that, by a plan; what is mapped from files does not count then.
   const std::unique_ptr<MemoryGroup> group_;   // Null: there is none. Outlives what is in it.
   const std::unique_ptr<TrainerProcess> process_;
-  const std::unique_ptr<TrainerLease> lease_;  // Null: nobody rules over it. Ends before the process does.
+  const std::unique_ptr<TrainerLease> lease_;  // Null: nobody rules over it. Ends before the process is reaped.
   const std::unique_ptr<TurnLease> turn_;      // Null: it takes no turns. Ends before what it borrows.
   const MonotonicTime started_;
 
@@ -128,7 +128,6 @@ class ContainedTrainer {
   std::uint64_t ops_ = 0;
   std::chrono::nanoseconds watched_{0};  // Of its running time, at the last look.
   std::chrono::nanoseconds silent_{0};   // For so long it has given no sign.
-  bool told_unruled_ = false;
   bool told_overwritten_ = false;
   bool told_turn_ = false;  // That it wrote over the word of its turns.
   std::optional<OverwrittenBoard> overwritten_;

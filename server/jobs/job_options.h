@@ -10,6 +10,7 @@
 
 namespace tandem {
 class Arbiter;
+class CoreSeats;
 class JobTurns;
 class MemoryAccount;
 class RunLog;
@@ -25,6 +26,7 @@ struct JobOptions {
   Arbiter* arbiter = nullptr;                       // Rules over trainers; borrowed. Null: nobody does.
   JobTurns* turns = nullptr;                        // Among jobs; borrowed. Null: all run side by side.
   RunLog* runs = nullptr;                           // Of requests beside training; borrowed. Null: nobody tells.
+  CoreSeats* seats = nullptr;                       // Of threads of runs, to be looked after; borrowed. Null: none.
   int sign = -1;                                    // As a TrainerLaunch has it.
   TrainerClass rank = TrainerClass::kIdle;          // Of trainers, for the kernel.
   std::vector<int> cores;                           // That trainers may run on; empty: all.

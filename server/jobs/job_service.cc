@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <format>
 #include <fstream>
 #include <system_error>
@@ -43,6 +44,12 @@ Result<LogPiece> ReadLog(const JobFolder& folder, std::uint64_t offset, bool job
   return piece;
 }
 
+// Whoever started this process may have had it ignored: then trainers would end unseen, and their numbers be others'.
+void HearOfChildren() {
+  struct sigaction current{};
+  if (::sigaction(SIGCHLD, nullptr, &current) == 0 && current.sa_handler == SIG_IGN) ::signal(SIGCHLD, SIG_DFL);
+}
+
 }  // namespace
 
 JobService::JobService(JobOptions options, repository::ModelRepository& repository, const Clock& clock)
@@ -54,6 +61,7 @@ JobService::JobService(JobOptions options, repository::ModelRepository& reposito
 
 Result<std::unique_ptr<JobService>> JobService::Start(JobOptions options, repository::ModelRepository& repository,
                                                       const Clock& clock) {
+  HearOfChildren();
   std::unique_ptr<JobService> service(new JobService(std::move(options), repository, clock));
   std::error_code ec;
   fs::create_directories(service->options_.state / "jobs", ec);

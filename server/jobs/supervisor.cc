@@ -7,6 +7,7 @@
 #include "api/base/format.h"
 #include "api/wire/json_text.h"
 #include "api/wire/training_job_json.h"
+#include "colocation/core_seats.h"
 #include "server/log/log.h"
 #include "server/trainer/run_file.h"
 
@@ -173,6 +174,7 @@ void Supervisor::WatchMachine() {
   const MonotonicTime now = clock_.Now();
   if (active_.empty() || !machine_.IsDue(now)) return;
   machine_.Look(options_.arbiter ? options_.arbiter->State() : ArbiterState{}, now);
+  if (options_.seats != nullptr) options_.seats->Look();
 }
 
 void Supervisor::Settle(JobId id, std::function<Status()> change) {

@@ -201,18 +201,26 @@ Result<std::unique_ptr<TrainerProcess>> TrainerProcess::Start(const TrainerLaunc
       new TrainerProcess(pid, pidfd, pipe[0], bell, yields, std::move(unpinned), std::move(board)));
 }
 
+std::optional<TrainerExit> TrainerProcess::SeeEnd(int options) const {
+  siginfo_t info{};
+  // It stays to be reaped.
+  const auto look = [&] { return ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT | options); };
+  int failed = look();
+  while (failed != 0 && errno == EINTR) failed = look();
+  if (failed != 0 || info.si_pid == 0) return std::nullopt;
+  const bool exited = info.si_code == CLD_EXITED;
+  return TrainerExit{.code = exited ? info.si_status : 0, .signal = exited ? 0 : info.si_status};
+}
+
 void TrainerProcess::End() {
   Kill();
-  while (!exit_) {
-    int status = 0;
-    const pid_t ended = ::waitpid(pid_, &status, 0);
-    if (ended < 0 && errno == EINTR) continue;
-    exit_ = TrainerExit{.code = 0, .signal = SIGKILL};
-  }
+  if (!exit_) exit_ = SeeEnd(0).value_or(TrainerExit{.code = 0, .signal = SIGKILL});
 }
 
 TrainerProcess::~TrainerProcess() {
   End();
+  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
   ::close(events_);
   if (bell_ >= 0) ::close(bell_);
   if (pidfd_ >= 0) ::close(pidfd_);
@@ -259,18 +267,15 @@ void TrainerProcess::Stop(bool stop) {
   if (!exit_) ::kill(pid_, stop ? SIGSTOP : SIGCONT);
 }
 
-void TrainerProcess::Kill() {
-  if (!exit_) ::kill(-pid_, SIGKILL);
+bool TrainerProcess::Kill() {
+  if (exit_) return true;
+  ::kill(-pid_, SIGKILL);
   // Its group may not be there yet.
-  if (!exit_) ::kill(pid_, SIGKILL);
+  return ::kill(pid_, SIGKILL) == 0;
 }
 
 std::optional<TrainerExit> TrainerProcess::Poll() {
-  if (exit_) return exit_;
-  int status = 0;
-  if (::waitpid(pid_, &status, WNOHANG) != pid_) return std::nullopt;
-  exit_ = TrainerExit{.code = WIFEXITED(status) ? WEXITSTATUS(status) : 0,
-                      .signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0};
+  if (!exit_) exit_ = SeeEnd(WNOHANG);
   return exit_;
 }
 

@@ -50,6 +50,7 @@ class TrainerProcess {
   TrainerProcess(const TrainerProcess&) = delete;
   TrainerProcess& operator=(const TrainerProcess&) = delete;
 
+  // No other process has this number while the object lives: it is reaped when that goes.
   [[nodiscard]] int pid() const { return pid_; }
   // Stands for this process and never for another; -1 where the kernel has no such descriptors.
   [[nodiscard]] int pidfd() const { return pidfd_; }
@@ -71,8 +72,9 @@ class TrainerProcess {
 
   // Asks it to write a checkpoint and end; one that waits at its board does so when it goes on.
   void Interrupt();
-  void Kill();
-  // Kills it if it still runs, and returns when it has gone.
+  // False: it runs, and may not be signalled.
+  bool Kill();
+  // Kills it if it still runs, and returns when it has ended.
   void End();
   // Stops it wherever it is, or lets it on.
   void Stop(bool stop);
@@ -98,6 +100,8 @@ class TrainerProcess {
         unpinned_(std::move(unpinned)),
         board_(std::move(board)) {}
   void TakeLines(std::vector<TrainerEvent>& events);
+  // How it ended, once it has. Waits for that, unless `options` has WNOHANG.
+  [[nodiscard]] std::optional<TrainerExit> SeeEnd(int options) const;
 
   const int pid_;
   const int pidfd_;

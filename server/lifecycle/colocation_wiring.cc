@@ -40,6 +40,15 @@ int TrainingThreads(const ServeOptions& options, const ColocationPolicy& policy,
   return TrainerThreads(policy, cores, paced);
 }
 
+CoreSeats::News SeatNews() {
+  return {.refused =
+              [](const std::string& reason) {
+                LogWarning("threads of runs cannot be kept to a core each: they run where the kernel puts them",
+                           {{"reason", reason}});
+              },
+          .anew = [] { LogInfo("threads of runs take their cores anew"); }};
+}
+
 ArbitratedMachine Machine(const ServeOptions& options) {
   // Where runs have no width of their own, each worker computes beside the threads that all share.
   const int threads = ChoosesWidths(options) ? RunThreads(options) : RunThreads(options) - 1 + Workers(options);
@@ -57,6 +66,7 @@ Result<Colocation> SetUpColocation(const ServeOptions& options, const Clock& clo
   const ArbitratedMachine machine = Machine(options);
   TANDEM_ASSIGN(colocation.policy, ChoosePolicy(options, colocation.training_cores));
   const ColocationPolicy& policy = *colocation.policy;
+  colocation.seats = std::make_unique<CoreSeats>(RunCores(options), SeatNews());
   CpuLimitMeters limits;
   if (policy.heeds_quotas() && options.allow_training) limits = OpenCpuLimits();
   for (const auto& meter : limits.meters) {

@@ -6,6 +6,7 @@
 
 #include "api/base/clock.h"
 #include "colocation/arbiter.h"
+#include "colocation/core_seats.h"
 #include "colocation/job_turns.h"
 #include "colocation/policy.h"
 #include "colocation/serving_sign.h"
@@ -16,13 +17,14 @@
 
 namespace tandem {
 
-// How training stands behind inference in this server. Lives as long as the server does.
+// How training stands behind inference in this server, and where inference sits. Lives as long as the server does.
 struct Colocation {
   std::unique_ptr<const ColocationPolicy> policy;
   std::vector<int> training_cores;     // That trainers may run on; empty: all.
   int training_threads = 1;            // Of a trainer at most, unless its job says otherwise.
   int fixed_threads = 1;               // Of one that must always have as many.
   bool paced = false;                  // Under a CPU limit that the policy heeds.
+  std::unique_ptr<CoreSeats> seats;    // Of threads of runs.
   std::unique_ptr<RunLog> runs;        // From the dispatcher to those who watch trainers.
   std::unique_ptr<ServingSign> sign;   // From the dispatcher to trainers; null where the policy has no use for it.
   std::unique_ptr<TrainingToll> toll;  // From the arbiter and the dispatcher to those who answer requests.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "api/base/format.h"
+#include "api/base/thread_name.h"
 #include "colocation/run_width.h"
 #include "profiler/machine.h"
 #include "runtimes/onnx/ort_library.h"
@@ -31,11 +32,11 @@ int Workers(const ServeOptions& o) {
   return ChoosesWidths(o) ? RunThreads(o) : 1;
 }
 
-CoreSeats RunSeats(const ServeOptions& o) {
+std::vector<int> RunCores(const ServeOptions& o) {
   std::vector<int> cores = AllowedCoreNumbers();
   const bool alone = ChoosesWidths(o) || Workers(o) == 1;
   if (!o.pin_threads || !alone || cores.size() < 2 || std::ssize(cores) != RunThreads(o)) return {};
-  return CoreSeats(std::move(cores));
+  return cores;
 }
 
 std::chrono::milliseconds Milliseconds(double seconds) {
@@ -72,29 +73,31 @@ MemoryBudgets BudgetsFor(const ServeOptions& o, std::uint64_t given) {
   return budgets;
 }
 
-Result<std::shared_ptr<const OrtEnvironment>> StartOrt(const ServeOptions& o) {
+Result<std::shared_ptr<const OrtEnvironment>> StartOrt(const ServeOptions& o, CoreSeats& seats) {
   auto opened = OrtLibrary::Open(o.ort_library);
   if (!opened && !o.ort_library.empty()) return Invalid("--ort-library: {}", opened.error().message);
   TANDEM_ASSIGN(auto library, std::move(opened));
   // CUDA reserves addresses far beyond what it uses.
   if (!library->HasProvider("CUDAExecutionProvider")) BoundProcessMemory();
   LogInfo("ONNX Runtime loaded", {{"version", library->version()}, {"library", library->path()}});
-  std::vector<int> cores = RunSeats(o).cores();
+  std::vector<int> cores = seats.cores();
   if (!cores.empty()) cores.erase(cores.begin());  // The first one is that of the thread that begins the run.
-  return OrtEnvironment::Create(std::move(library),
-                                {.intra_op_threads = RunThreads(o),
+  EnvironmentOptions environment{.intra_op_threads = RunThreads(o),
                                  .cores = std::move(cores),
                                  .spin = o.spin,
                                  .max_activation_bytes = o.max_activation_bytes,
                                  .log = [](OrtSeverity severity, std::string_view text) {
                                    Log(severity >= OrtSeverity::kError ? LogLevel::kError : LogLevel::kDebug, text,
                                        {{"from", "onnxruntime"}});
-                                 }});
+                                 }};
+  TANDEM_ASSIGN(auto started, OrtEnvironment::Create(std::move(library), std::move(environment)));
+  seats.SeatPool(ThreadsNamed(OrtEnvironment::kPoolThreads));
+  return started;
 }
 
 std::string RunSetting(const ServeOptions& o, const OrtEnvironment& ort) {
   return Format("onnxruntime {}, {} threads{}{}, {} workers, {} cores of {}", ort.library().version(), RunThreads(o),
-                o.spin ? " that spin" : "", RunSeats(o).cores().empty() ? "" : " on cores of their own", Workers(o),
+                o.spin ? " that spin" : "", RunCores(o).empty() ? "" : " on cores of their own", Workers(o),
                 AllowedCores(), CpuModel());
 }
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "api/base/result.h"
 #include "colocation/core_seats.h"
@@ -26,13 +27,13 @@ namespace tandem {
 [[nodiscard]] int Workers(const ServeOptions& o);
 // The cores that threads of runs keep to. None where other processes, or runs on all threads beside one another, may
 // want the same ones.
-[[nodiscard]] CoreSeats RunSeats(const ServeOptions& o);
+[[nodiscard]] std::vector<int> RunCores(const ServeOptions& o);
 [[nodiscard]] std::optional<http::TlsOptions> Tls(const ServeOptions& o);
 // Of the memory that this process may have and that the operator gives to all of the server. Says in the log what there
 // is no room for.
 [[nodiscard]] MemoryBudgets BudgetsFor(const ServeOptions& o, std::uint64_t given);
-// Opens the library that they name.
-[[nodiscard]] Result<std::shared_ptr<const OrtEnvironment>> StartOrt(const ServeOptions& o);
+// Opens the library that they name. The threads of its pool have their seats.
+[[nodiscard]] Result<std::shared_ptr<const OrtEnvironment>> StartOrt(const ServeOptions& o, CoreSeats& seats);
 // One line with all that the times of runs depend on besides the models.
 [[nodiscard]] std::string RunSetting(const ServeOptions& o, const OrtEnvironment& ort);
 [[nodiscard]] Result<repository::RepositoryOptions> RepositorySettings(const ServeOptions& o);

@@ -150,7 +150,7 @@ Status Server::Parts::BuildCore() {
   if (!options.token_file.empty()) {
     TANDEM_ASSIGN(tokens, TokenCheck::Load(options.token_file));
   }
-  TANDEM_ASSIGN(ort, StartOrt(options));
+  TANDEM_ASSIGN(ort, StartOrt(options, *colocation->seats));
   TANDEM_ASSIGN(auto settings, RepositorySettings(options));
   metrics.emplace(registry);
   sessions.emplace(ort);
@@ -175,7 +175,7 @@ Status Server::Parts::BuildCore() {
                                        .recorder = &*recorder,
                                        .toll = colocation->toll.get(),
                                        .sign = colocation->sign.get(),
-                                       .seats = RunSeats(options)});
+                                       .seats = colocation->seats.get()});
   inference.emplace(
       InferenceService::Parts{clock, *dispatcher, *regions, *metrics, colocation->arbiter.get(), &*recorder,
                               colocation->toll.get()},
@@ -390,6 +390,10 @@ void Server::Rescan() {
 
 void Server::SaveRuns() {
   parts_->repository->SaveRunsAsync();
+}
+
+void Server::LookAtCores() {
+  parts_->colocation->seats->Look();
 }
 
 void Server::BeginDrain() {

@@ -38,6 +38,10 @@ class Server {
   // Writes down what was learnt of runs, in the background. To be called now and then.
   void SaveRuns();
 
+  // Has threads of runs keep to their cores again when these were gone. To be called now and then; while something is
+  // trained it happens every second.
+  void LookAtCores();
+
   // Readiness goes false and new work is refused.
   void BeginDrain();
   // Waits until what is under way has been answered; false when the time is over first.

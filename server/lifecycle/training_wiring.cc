@@ -37,6 +37,7 @@ jobs::JobOptions Settings(const ServeOptions& o, const Colocation& colocation) {
   settings.arbiter = colocation.arbiter.get();
   settings.turns = colocation.turns.get();
   settings.runs = colocation.runs.get();
+  settings.seats = colocation.seats.get();
   if (colocation.sign != nullptr) settings.sign = colocation.sign->fd();
   settings.rank = colocation.policy->trainer_class();
   settings.cores = colocation.training_cores;

@@ -61,6 +61,7 @@ Json::Value TrainerJson(const TrainerState& trainer) {
   json["job"] = trainer.job == 0 ? Json::Value() : Json::Value(Json::Int64{trainer.job});
   json["state"] = !trainer.hold ? "running" : trainer.hold == HoldReason::kPaused ? "paused" : "held";
   json["held_for"] = trainer.hold ? Json::Value(std::string(HoldReasonName(*trainer.hold))) : Json::Value();
+  json["held_by"] = std::string(HoldMeansName(trainer.means));
   json["threads"] = trainer.threads;
   json["threads_ordered"] = trainer.ordered > 0 ? Json::Value(trainer.ordered) : Json::Value();
   json["permit"] = std::string(PermitName(trainer.permit));

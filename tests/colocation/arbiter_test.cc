@@ -10,12 +10,14 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "colocation/board_gate.h"
 #include "colocation/board_page.h"
 #include "colocation/policies/tandem.h"
 #include "tests/fakes/eventually.h"
+#include "tests/fakes/forbid_calls.h"
 #include "tests/fakes/stoppable_child.h"
 
 namespace tandem {
@@ -185,6 +187,95 @@ TEST_F(ArbiterTest, TellsHowEachTrainerStands) {
   trainers = arbiter_.State().trainers;
   EXPECT_EQ(trainers[0].hold, HoldReason::kRequests);
   EXPECT_EQ(trainers[1].hold, HoldReason::kPaused) << "it waits because a person said so";
+}
+
+// Where a container's policy does not permit all that trainers are held by. The child is made before that.
+TEST(Arbiter, StopsByItsNumberWhomItMayNotSignalThroughADescriptor) {
+  const StoppableChild child;
+  std::thread([&] {
+    ASSERT_TRUE(ForbidCalls({SYS_pidfd_send_signal}));
+    const auto policy = MakeColocationPolicy("pause").value();
+    Arbiter arbiter(RealClock::Instance(), *policy, {}, {});
+    auto lease = arbiter.Admit({.pidfd = child.pidfd(), .pid = child.pid()});
+    EXPECT_EQ(arbiter.State().trainers[0].means, HoldMeans::kPid);
+    for (std::uint64_t i = 1; i <= 2; ++i) {
+      arbiter.RequestBegan();
+      EXPECT_TRUE(child.Becomes(true)) << i;
+      EXPECT_TRUE(Eventually([&] { return StopsOf(*lease) == i; })) << i;
+      arbiter.RequestEnded();
+      EXPECT_TRUE(child.Becomes(false)) << i;
+    }
+    EXPECT_FALSE(lease->lost());
+    arbiter.RequestBegan();
+    EXPECT_TRUE(child.Becomes(true));
+    lease.reset();
+    EXPECT_TRUE(child.Becomes(false));
+  }).join();
+}
+
+// One that nobody may signal: all that holds it is its board.
+class BoardArbiterTest : public ArbiterTest {
+ protected:
+  BoardArbiterTest() { gate_.Announce(std::vector<OpInfo>(2)); }
+
+  const std::unique_ptr<TrainerBoard> board_ = TrainerBoard::Create().value();
+  BoardGate gate_{*board_, RealClock::Instance(), [](int, int) {}};
+};
+
+TEST_F(BoardArbiterTest, HoldsAtItsNextOperatorWhomItMayNotSignal) {
+  const auto lease = arbiter_.Admit({.board = board_.get()});
+  EXPECT_EQ(lease->means(), HoldMeans::kBoard);
+  gate_.Begin(0);
+  for (int i = 0; i < 2; ++i) {
+    arbiter_.RequestBegan();
+    ASSERT_TRUE(Eventually([&] { return lease->held(); }));
+    EXPECT_EQ(arbiter_.State().trainers[0].permit, Permit::kHold);
+    std::thread op([&] { gate_.Begin(0); });
+    EXPECT_TRUE(Eventually([&] { return board_->Signs().held; }));
+    arbiter_.RequestEnded();
+    op.join();
+    EXPECT_EQ(arbiter_.State().trainers[0].permit, Permit::kRun);
+  }
+  EXPECT_FALSE(lease->lost());
+  EXPECT_EQ(StopsOf(*lease), 0U) << "it tells itself how soon it waits";
+  EXPECT_GT(lease->HeldTimes().at(HoldReason::kRequests), 0ns);
+}
+
+TEST_F(BoardArbiterTest, ALeaseThatEndsInAHoldLetsItOn) {
+  auto lease = arbiter_.Admit({.board = board_.get()});
+  arbiter_.RequestBegan();
+  ASSERT_TRUE(Eventually([&] { return lease->held(); }));
+  std::thread op([&] { gate_.Begin(0); });
+  EXPECT_TRUE(Eventually([&] { return board_->Signs().held; }));
+  lease.reset();
+  op.join();
+}
+
+TEST_F(BoardArbiterTest, APausedTrainerWaitsWhenTheHoldEnds) {
+  const auto lease = arbiter_.Admit({.board = board_.get()});
+  arbiter_.RequestBegan();
+  ASSERT_TRUE(Eventually([&] { return lease->held(); }));
+  std::thread op([&] { gate_.Begin(0); });
+  EXPECT_TRUE(Eventually([&] { return board_->Signs().held; }));
+  lease->SetPaused(true);
+  arbiter_.RequestEnded();
+  EXPECT_TRUE(Eventually([&] { return !arbiter_.State().hold; }));
+  EXPECT_TRUE(board_->Signs().held);
+  lease->SetPaused(false);
+  op.join();
+}
+
+TEST_F(BoardArbiterTest, AnOperatorThatHasBegunIsNoReasonToHoldLightOnes) {
+  const auto tandem = MakeColocationPolicy("tandem").value();
+  Arbiter arbiter(RealClock::Instance(), *tandem, {}, {});
+  const auto lease = arbiter.Admit({.board = board_.get()});
+  lease->SetGated({1});
+  gate_.Begin(1);
+  arbiter.RequestBegan();
+  ASSERT_TRUE(Eventually([&] { return arbiter.State().hold_heavy.has_value(); }));
+  EXPECT_FALSE(lease->held());
+  EXPECT_EQ(arbiter.State().trainers[0].permit, Permit::kLightOnly);
+  gate_.Begin(0);
 }
 
 TEST(Arbiter, TellsTheTollWhetherATrainerRuns) {

@@ -286,6 +286,49 @@ class Cores(ColocationTest):
                 self.wait_step(job_id, self.show(job_id)["progress"]["step"] + 5)
         self.assertEqual(self.show(job_id)["attempts"], 1)
 
+    def check_threads_of_runs(self, change, within=None):
+        """They keep to a core each again once there is one for each. `change` says which there are."""
+        cores = os.sched_getaffinity(0)
+        models.place(self.repository, "slow", models.slow())
+        self.server = self.start(self.repository, "--state", self.state, "--data-root", self.data, "--colocation",
+                                 "none", within=within)
+        job_id, _ = self.begin()
+
+        def compute():
+            with Connection(self.server.http_port) as client:
+                self.assertEqual(client.send(slow_body(100)).answer().status, 200)
+
+        compute()
+        if len(self.server.cores_of("worker-")) != len(cores):
+            self.skipTest("runs have no thread for each core here")
+        pool = lambda: sorted(map(sorted, self.server.cores_of("ort-pool")))
+        seats = pool()
+        self.assertEqual([len(of) for of in seats], [1] * (len(cores) - 1))
+        left = cores.difference(*seats)
+        for _ in range(2):
+            # Again, if it was looked in the middle of it.
+            until(lambda: change({min(cores)}) or pool() == [[min(cores)]] * (len(cores) - 1), "one core is left")
+            compute()
+            change(cores)
+            until(lambda: pool() == seats, "those of the pool have their cores")
+            until(lambda: compute() or left in self.server.cores_of("worker-"), "and so has who begins a run")
+        self.wait_step(job_id, self.show(job_id)["progress"]["step"] + 5)
+
+    def test_threads_of_runs_that_were_moved_go_back_to_their_cores(self):
+        if len(os.sched_getaffinity(0)) < 2:
+            self.skipTest("there is one core only")
+        self.check_threads_of_runs(lambda cores: self.keep_to(cores, self.server.pid))
+        self.assertIn("threads of runs take their cores anew", self.server.log())
+
+    def test_threads_of_runs_go_back_to_cores_that_come_back(self):
+        """Where the kernel does not see to that itself: since 6.2 it does, but for cores that were offline."""
+        cores = os.sched_getaffinity(0)
+        if len(cores) < 2:
+            self.skipTest("there is one core only")
+        group = CpuSet(cores)
+        self.addCleanup(group.remove)
+        self.check_threads_of_runs(group.set, within=group.within)
+
     def test_a_set_of_cores_may_shrink_and_grow_while_training(self):
         cores = os.sched_getaffinity(0)
         if len(cores) < 2:

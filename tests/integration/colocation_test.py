@@ -1,6 +1,7 @@
 """Training behind requests: trainers are stopped and let on as the policy says, and nothing else changes."""
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import time
@@ -8,7 +9,7 @@ import time
 import models
 from cpu_limits import CpuLimit, apart
 from raw_http import Connection, slow_body
-from tandem_server import BINARY, PATIENCE, until
+from tandem_server import BINARY, PATIENCE, cpu_seconds, until
 from training_jobs import STEADY, TrainingTest
 
 POLICIES = ("tandem", "none", "nice", "idle", "pause", "partition", "time_slice", "op_gate")
@@ -17,6 +18,18 @@ LONG = {"epochs": None, "steps": 100_000_000, "evaluation": None}
 
 def stopped(pid):
     return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T"
+
+
+def idle(pid):
+    used = cpu_seconds(pid)
+    time.sleep(0.3)
+    return cpu_seconds(pid) - used < 0.05
+
+
+def forbidding(calls):
+    """What a command becomes to which the kernel refuses these system calls ("kill,pidfd_open")."""
+    forbid = [sys.executable, str(pathlib.Path(__file__).parent / "forbid_call.py"), calls]
+    return lambda command: forbid + command
 
 
 class ColocationTest(TrainingTest):
@@ -169,15 +182,14 @@ class Pause(ColocationTest):
 
 class Forbidden(ColocationTest):
     """What a container's policy may not permit."""
-    def serve(self, call, *flags):
-        forbid = [sys.executable, str(pathlib.Path(__file__).parent / "forbid_call.py"), call]
+    def serve(self, calls, *flags):
         self.server = self.start(self.repository,
                                  "--state",
                                  self.state,
                                  "--data-root",
                                  self.data,
                                  *flags,
-                                 within=lambda command: forbid + command)
+                                 within=forbidding(calls))
 
     def test_a_trainer_that_cannot_be_idle_stands_still_while_a_request_is_under_way(self):
         models.place(self.repository, "slow", models.slow())
@@ -195,6 +207,47 @@ class Forbidden(ColocationTest):
         until(lambda: self.show(job_id)["attempts"] == 2 and self.server.trainers(), "another trainer")
         self.assertEqual(self.server.log().count("cannot be put into the kernel's idle class"), 1, "told once")
 
+    def test_a_trainer_that_cannot_be_stopped_through_a_descriptor_is_stopped_by_its_number(self):
+        models.place(self.repository, "slow", models.slow())
+        for calls in ("pidfd_open", "pidfd_send_signal"):
+            with self.subTest(calls):
+                self.state = self.folder / calls
+                self.serve(calls, "--colocation", "pause")
+                job_id, trainer = self.begin()
+                for attempt in (1, 2):
+                    with Connection(self.server.http_port) as client:
+                        client.send(slow_body(20_000_000))
+                        until(lambda: stopped(trainer), "the trainer stands still")
+                        (told, ) = self.state_now()["trainers"]
+                        self.assertEqual((told["state"], told["held_by"]), ("held", "pid"))
+                    self.wait_step(job_id, self.show(job_id)["progress"]["step"] + 5)
+                    if attempt == 1:
+                        os.kill(trainer, signal.SIGKILL)
+                        until(lambda: self.show(job_id)["attempts"] == 2 and self.server.trainers(), "another trainer")
+                        (trainer, ) = self.server.trainers()
+                self.assertEqual(self.server.log().count("cannot be stopped through descriptors"), 1, "told once")
+                self.server.stop()
+
+    def test_a_trainer_that_may_not_be_signalled_waits_at_its_next_operator(self):
+        models.place(self.repository, "slow", models.slow())
+        self.serve("pidfd_open,kill", "--colocation", "pause")
+        job_id, trainer = self.begin()
+        with Connection(self.server.http_port) as client:
+            client.send(slow_body(20_000_000))
+            until(lambda: self.state_now()["trainers"][0]["permit"] == "hold", "it is to wait")
+            (told, ) = self.state_now()["trainers"]
+            self.assertEqual((told["state"], told["held_for"], told["held_by"]), ("held", "requests", "board"))
+            until(lambda: idle(trainer), "it waits")
+            step = self.show(job_id)["progress"]["step"]
+            time.sleep(1)
+            self.assertEqual(self.show(job_id)["progress"]["step"], step)
+            self.assertFalse(stopped(trainer))
+        self.wait_step(job_id, step + 5)
+        self.assertEqual(self.server.log().count("trainers may not be signalled"), 1)
+        self.call("POST", f"/jobs/{job_id}/cancel")
+        self.wait(job_id, "cancelled")
+        until(lambda: not self.server.trainers(), "it has ended: who cannot be killed is asked")
+
     def test_where_cores_cannot_be_divided_trainers_are_of_the_idle_class(self):
         cores = os.sched_getaffinity(0)
         if len(cores) < 2:
@@ -208,6 +261,23 @@ class Forbidden(ColocationTest):
         self.accuracy()
         self.wait_step(job_id, self.show(job_id)["progress"]["step"] + 5)
         self.assertEqual(self.server.log().count("the cores cannot be divided"), 1, "told once")
+
+
+    def test_threads_of_runs_that_cannot_be_kept_to_a_core_go_where_the_kernel_puts_them(self):
+        cores = os.sched_getaffinity(0)
+        models.place(self.repository, "slow", models.slow())
+        self.serve("sched_setaffinity")
+        workers = self.server.cores_of("worker-")
+        if len(cores) < 2 or len(workers) != len(cores):
+            self.skipTest("runs have no thread for each core here")
+        for _ in range(3):
+            with Connection(self.server.http_port) as client:
+                self.assertEqual(client.send(slow_body(100)).answer().status, 200)
+        until(lambda: "threads of runs cannot be kept to a core each" in self.server.log(), "the log says so")
+        self.accuracy()
+        self.assertEqual(self.server.log().count("threads of runs cannot be kept to a core each"), 1, "told once")
+        for thread in ("worker-", "ort-pool"):
+            self.assertTrue(all(of == cores for of in self.server.cores_of(thread)), thread)
 
 
 class Told(ColocationTest):
@@ -245,14 +315,14 @@ class Quota(ColocationTest):
         self.limit = CpuLimit(0.8)
         self.addCleanup(self.limit.remove)
 
-    def serve(self, *flags):
+    def serve(self, *flags, within=None):
         self.server = self.start(self.repository,
                                  "--state",
                                  self.state,
                                  "--data-root",
                                  self.data,
                                  *flags,
-                                 within=self.limit.within)
+                                 within=within or self.limit.within)
 
     def limit_now(self):
         return self.limit.find(self.state_now()["cpu_limits"])
@@ -283,6 +353,18 @@ class Quota(ColocationTest):
         self.accuracy()
         self.wait(submitted["id"], "succeeded")
         self.assertEqual(self.result(submitted["id"]), undisturbed, "the same bits")
+
+    def test_training_is_paced_by_whatever_holds_it(self):
+        for calls, held_by in (("pidfd_open", "pid"), ("pidfd_open,kill", "board")):
+            with self.subTest(calls):
+                self.state = self.folder / held_by
+                self.serve(within=lambda command: self.limit.within(forbidding(calls)(command)))
+                job_id, _ = self.begin()
+                until(lambda: self.held(job_id, "quota") > 0.2, "the trainer is held")
+                self.assertEqual(self.state_now()["trainers"][0]["held_by"], held_by)
+                self.wait_step(job_id, self.show(job_id)["progress"]["step"] + 5)
+                self.accuracy()
+                self.server.stop()
 
     def test_training_stands_still_for_a_request_that_needs_what_is_left(self):
         models.place(self.repository, "slow", models.slow())

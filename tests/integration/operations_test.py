@@ -469,11 +469,6 @@ class Threads(OperationsTest):
         super().setUp()
         models.place(self.repository, "slow", models.slow())
 
-    def cores_of(self, server, thread):
-        """Of each thread whose name begins so, the cores that it may run on."""
-        tasks = pathlib.Path(f"/proc/{server.pid}/task").iterdir()
-        return [os.sched_getaffinity(int(t.name)) for t in tasks if (t / "comm").read_text().startswith(thread)]
-
     def compute(self, *flags):
         server = self.start(self.repository, *flags)
         with Connection(server.http_port) as connection:
@@ -483,10 +478,10 @@ class Threads(OperationsTest):
     def test_threads_of_runs_keep_to_a_core_each(self):
         cores = os.sched_getaffinity(0)
         server = self.compute()
-        workers = self.cores_of(server, "worker-")
+        workers = server.cores_of("worker-")
         if len(cores) < 2 or len(workers) != len(cores):
             self.skipTest("runs have no thread for each core here")
-        pool = self.cores_of(server, "ort-pool")
+        pool = server.cores_of("ort-pool")
         self.assertEqual([len(of) for of in pool], [1] * (len(cores) - 1))
         left = cores.difference(*pool)
         self.assertEqual(len(left), 1, "no two have the same")
@@ -497,7 +492,7 @@ class Threads(OperationsTest):
         for flags in (["--pin-threads", "false"], ["--threads", str(len(cores) + 1)]):
             server = self.compute(*flags)
             for thread in ("worker-", "ort-pool"):
-                self.assertTrue(all(of == cores for of in self.cores_of(server, thread)), (flags, thread))
+                self.assertTrue(all(of == cores for of in server.cores_of(thread)), (flags, thread))
 
 
 class Logs(OperationsTest):

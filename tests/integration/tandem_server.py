@@ -180,6 +180,17 @@ class Server:
                 pass
         return names
 
+    def cores_of(self, thread):
+        """Of each thread whose name begins so, the cores that it may run on."""
+        found = []
+        for task in pathlib.Path(f"/proc/{self.pid}/task").iterdir():
+            try:
+                if (task / "comm").read_text().startswith(thread):
+                    found.append(os.sched_getaffinity(int(task.name)))
+            except OSError:  # It has just ended.
+                pass
+        return found
+
     def threads(self):
         """How many there are without gRPC's own, which come and go as it sees fit."""
         return sum(name not in GRPC_THREADS for name in self.thread_names())

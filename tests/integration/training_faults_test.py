@@ -2,6 +2,7 @@
 import os
 import random
 import signal
+import sys
 import time
 
 import models
@@ -134,6 +135,14 @@ class Faults(TrainingTest):
         self.assertEqual(self.result(done["id"]), expected)
         reasons = [body.get("reason") for _, kind, body in self.events(done["id"]) if kind == "state"]
         self.assertIn("its trainer did nothing for 10 s and was killed", reasons)
+
+    def test_a_server_hears_of_its_trainers_whatever_whoever_started_it_ignores(self):
+        ignoring = [
+            sys.executable, "-c", "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); "
+            "os.execv(sys.argv[1], sys.argv[1:])"
+        ]
+        self.serve(within=lambda command: ignoring + command)
+        self.wait(self.submit(steps=20, epochs=None, evaluation=None)["id"], "succeeded")
 
     def test_a_second_signal_does_not_wait_for_a_trainer(self):
         self.serve("--drain-secs", "3600")

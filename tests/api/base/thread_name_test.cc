@@ -4,8 +4,10 @@
 #include <string>
 #include <thread>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <unistd.h>
 
 namespace tandem {
 namespace {
@@ -28,6 +30,15 @@ TEST(ThreadName, IsCutToWhatTheSystemKeeps) {
     NameThread("a name that is far too long");
     EXPECT_EQ(Name(), "a name that is ");
   }).join();
+}
+
+TEST(ThreadName, FindsThreadsOfANameAndNoOthers) {
+  std::thread([] {
+    NameThread("seated-1");
+    EXPECT_THAT(ThreadsNamed("seated-1"), ::testing::ElementsAre(::gettid()));
+    EXPECT_TRUE(ThreadsNamed("seated-").empty());
+  }).join();
+  EXPECT_TRUE(ThreadsNamed("seated-1").empty());
 }
 
 TEST(ScopedThreadName, IsGivenToThreadsThatAreMadeMeanwhile) {

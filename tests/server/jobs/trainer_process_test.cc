@@ -2,11 +2,8 @@
 
 #include "server/jobs/trainer_process.h"
 
-#include <array>
-#include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -16,16 +13,14 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sched.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "colocation/serving_sign.h"
 #include "profiler/machine.h"
 #include "tests/fakes/eventually.h"
+#include "tests/fakes/forbid_calls.h"
 
 namespace tandem::jobs {
 namespace {
@@ -158,18 +153,6 @@ TEST_F(TrainerProcessTest, EndsWithItsOwner) {
   EXPECT_NE(::kill(pid, 0), 0);
 }
 
-// Has the kernel refuse it to this thread, and to what it starts, to choose a class for the CPU.
-bool ForbidScheduling() {
-  std::array<sock_filter, 4> filter = {{
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_sched_setscheduler, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  }};
-  const sock_fprog program{.len = filter.size(), .filter = filter.data()};
-  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
-}
-
 TEST_F(TrainerProcessTest, TellsWhetherTheKernelPutsItBehindTheServer) {
   const std::string ready = "echo '{\"event\":\"skipped\",\"file\":\"\",\"why\":\"ready\"}' >&3; sleep 1000";
   const auto class_of = [](TrainerProcess& process) {
@@ -182,11 +165,36 @@ TEST_F(TrainerProcessTest, TellsWhetherTheKernelPutsItBehindTheServer) {
   EXPECT_EQ(class_of(**usual), SCHED_IDLE);
 
   std::thread([&] {
-    ASSERT_TRUE(ForbidScheduling());
+    ASSERT_TRUE(ForbidCalls({SYS_sched_setscheduler}));
     auto forbidden = Start(ready);
     ASSERT_TRUE(forbidden);
     EXPECT_FALSE((*forbidden)->yields());
     EXPECT_EQ(class_of(**forbidden), SCHED_OTHER);
+  }).join();
+}
+
+TEST_F(TrainerProcessTest, ItsNumberIsNobodyElsesForAsLongAsItIsThere) {
+  auto process = Start("exit 3");
+  ASSERT_TRUE(process);
+  const pid_t pid = (*process)->pid();
+  EXPECT_EQ(Finish(**process).first.code, 3);
+  EXPECT_EQ(::kill(pid, 0), 0) << "it has ended, and keeps its number";
+  (*process)->End();
+  EXPECT_EQ((*process)->Poll()->code, 3) << "as it ended by itself";
+  EXPECT_EQ(::kill(pid, 0), 0);
+  process->reset();
+  EXPECT_NE(::kill(pid, 0), 0);
+}
+
+TEST_F(TrainerProcessTest, TellsWhenItMayNotBeKilled) {
+  std::thread([&] {
+    auto process = Start("while ! [ -e end ]; do sleep 0.01; done");
+    ASSERT_TRUE(process);
+    ASSERT_TRUE(ForbidCalls({SYS_kill}));
+    EXPECT_FALSE((*process)->Kill());
+    std::ofstream(folder_ / "end").put('x');
+    EXPECT_TRUE(Finish(**process).first.clean());
+    EXPECT_TRUE((*process)->Kill()) << "there is nobody to be killed";
   }).join();
 }
 
