@@ -402,8 +402,15 @@ class Training(TrainingTest):
         self.assertRegex(" ".join(words), r"training was held from .* before its arrival to now because a person paused it")
         self.assertNotIn("let run", " ".join(words))
         self.assertEqual((self.recent()[0]["held_for"], self.recent()[0]["trainers"]), ("paused", 2))
-        events = check_trace(self, self.server.call("GET", "/v2/trace?seconds=600").json())
+        document = self.server.call("GET", "/v2/trace?seconds=600").json()
+        events = check_trace(self, document)
         self.assertLessEqual({"held: paused", "held: turn"}, {event["name"] for event in events if event["pid"] == 3})
+        turns = [event for event in events if event["pid"] == 4]
+        self.assertIn(f"job {first}", {event["name"] for event in turns})
+        lanes = {event["tid"]: event["args"]["name"] for event in document["traceEvents"]
+                 if event["name"] == "thread_name" and event["pid"] == 4}
+        for event in turns:
+            self.assertEqual(lanes[event["tid"]], f"lane {event['args']['lane']}")
 
     def words(self, request_id):
         client = Connection(self.server.http_port)

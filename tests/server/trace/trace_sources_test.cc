@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -168,6 +169,41 @@ TEST_F(TraceTest, ATrainerThatIsPausedOrWaitsDoesNotRun) {
   EXPECT_THAT(Names(Events(4ms, 5ms), "X", kTrainingTracks), UnorderedElementsAre("runs", "held: turn"));
 }
 
+TEST_F(TraceTest, ShowsWhoHadTheTurnInWhichLane) {
+  recorder_.Write(TurnBegan{.at = At(1ms), .job = 7, .lane = 3});
+  recorder_.Write(TurnBegan{.at = At(2ms), .job = 9, .lane = 4});
+  recorder_.Write(TurnEnded{.at = At(5ms), .job = 7, .lane = 3, .began = At(1ms)});
+  recorder_.Write(TurnBegan{.at = At(5ms), .job = 8, .lane = 3});
+  recorder_.Write(TurnEnded{.at = At(7ms), .job = 8, .lane = 3, .began = At(5ms)});
+  recorder_.Write(TurnBegan{.at = At(7ms), .job = 7, .lane = 3});
+  // Of this one only the end is kept.
+  recorder_.Write(TurnEnded{.at = At(4ms), .job = 6, .lane = 0, .began = At(1ms)});
+  const auto events = Events(3ms, 20ms);
+  EXPECT_THAT(Tracks(events, kLaneTracks), UnorderedElementsAre("lane 0", "lane 3", "lane 4"));
+  using Shown = std::tuple<std::string, Json::Int64, double, double>;
+  std::vector<Shown> shown;
+  for (const Json::Value& event : events) {
+    if (event["ph"] != "X" || event["pid"].asInt() != kLaneTracks) continue;
+    shown.emplace_back(event["name"].asString(), event["args"]["lane"].asInt64(), event["ts"].asDouble() - Micros(0ms),
+                       event["dur"].asDouble());
+  }
+  EXPECT_THAT(shown, UnorderedElementsAre(Shown("job 6", 0, 3000, 1000), Shown("job 7", 3, 3000, 2000),
+                                          Shown("job 8", 3, 5000, 2000), Shown("job 7", 3, 7000, 13000),
+                                          Shown("job 9", 4, 3000, 17000)));
+}
+
+TEST_F(TraceTest, WithoutTurnsThereAreNoLanes) {
+  recorder_.Write(TurnEnded{.at = At(4ms), .job = 6, .lane = 0, .began = At(1ms)});
+  for (const Json::Value& event : Events(5ms, 20ms)) EXPECT_NE(event["pid"].asInt(), kLaneTracks) << event;
+}
+
+TEST_F(TraceTest, TurnsWhoseEndsWereLostDoNotOverlap) {
+  recorder_.Write(TurnBegan{.at = At(1ms), .job = 7, .lane = 3});
+  recorder_.Write(TurnBegan{.at = At(5ms), .job = 8, .lane = 3});
+  recorder_.Write(TurnBegan{.at = At(6ms), .job = 8, .lane = 4});
+  EXPECT_THAT(Names(Events(0ms, 20ms), "X", kLaneTracks), UnorderedElementsAre("job 7", "job 8", "job 8"));
+}
+
 TEST_F(TraceTest, ShowsOperatorsOfTrainers) {
   RecentOps ops{
       .job = 7,
@@ -241,6 +277,13 @@ TEST_F(TraceTest, ReachesBackAsFarAsWhatIsKnownOfTraining) {
   for (int i = 0; i < 9000; ++i) notes.Held(At(i * 1ms), 0, std::nullopt);
   Events(0s, 9s);
   EXPECT_EQ(about_["covered_seconds"], "8.192");
+}
+
+TEST_F(TraceTest, ReachesBackAsFarAsWhatIsKnownOfTurns) {
+  static_assert(FlightRecorder::kTurnRecords == 4096);
+  for (int i = 0; i < 5000; ++i) recorder_.Write(TurnBegan{.at = At(i * 1ms), .job = 7, .lane = 3});
+  Events(0s, 5s);
+  EXPECT_EQ(about_["covered_seconds"], "4.096");
 }
 
 TEST(WriteTrace, SaysWhatWasTooMuch) {
