@@ -75,15 +75,13 @@ ArbiterState Arbiter::State() const {
   ArbiterState state = state_;
   state.pending = pending_.load(std::memory_order_relaxed);
   for (const auto& [id, trainer] : trainers_) {
-    std::optional<HoldReason> hold = trainer.held;
-    if (trainer.stands()) hold = trainer.paused ? HoldReason::kPaused : HoldReason::kTurn;
     state.trainers.push_back({.job = trainer.who.job,
                               .pid = trainer.who.pid,
                               .threads = trainer.who.threads,
                               .ordered = trainer.threads,
                               .permit = trainer.reins.permit(),
                               .means = trainer.reins.means(),
-                              .hold = hold});
+                              .hold = trainer.reason()});
   }
   return state;
 }
@@ -128,7 +126,7 @@ void Arbiter::ApplyTo(Trainer& trainer, std::optional<HoldReason> hold) {
   if (trainer.held) trainer.total[static_cast<std::size_t>(*trainer.held)] += now - trainer.since;
   trainer.held = hold;
   trainer.since = now;
-  notes_.Held(now, trainer.id, hold, trainer.who.job);
+  TellNotes(trainer, now);
   TellToll(trainer);
 }
 
@@ -150,6 +148,32 @@ void Arbiter::TellToll(Trainer& trainer, bool there) {
   } else {
     toll_->TrainerStops(clock_.Now());
   }
+}
+
+void Arbiter::TellNotes(Trainer& trainer, MonotonicTime now) {
+  const auto by_itself = [](std::optional<HoldReason> reason) {
+    return reason == HoldReason::kPaused || reason == HoldReason::kTurn;
+  };
+  const std::optional<HoldReason> reason = trainer.reason();
+  if (trainer.noted == reason) return;
+  const std::optional<HoldReason> before = std::exchange(trainer.noted, reason);
+  if (by_itself(before) || by_itself(reason)) {
+    notes_.Stands(now, trainer.id, reason, Standing(), trainer.who.job);
+  } else {
+    notes_.Held(now, trainer.id, reason, trainer.who.job);
+  }
+}
+
+TrainingNotes::Standing Arbiter::Standing() const {
+  TrainingNotes::Standing standing{.trainers = {}, .hold = state_.hold, .hold_heavy = state_.hold_heavy};
+  for (const auto& [id, trainer] : trainers_) {
+    if (!trainer.stands()) {
+      ++standing.trainers.running;
+    } else {
+      ++(trainer.reason() == HoldReason::kPaused ? standing.trainers.paused : standing.trainers.waiting);
+    }
+  }
+  return standing;
 }
 
 void Arbiter::LetOn(Trainer& trainer) {
@@ -176,12 +200,13 @@ void Arbiter::SetPermit(Trainer& trainer, Permit permit) {
   trainer.reins.SetPermit(permit, clock_.Now());
 }
 
-void Arbiter::SetHold(std::optional<HoldReason> hold, std::optional<HoldReason> hold_heavy,
-                      const TrainingNotes::Seen& seen, MonotonicTime now) {
+void Arbiter::SetHold(std::optional<HoldReason> hold, std::optional<HoldReason> hold_heavy, TrainingNotes::Seen seen,
+                      MonotonicTime now) {
   if (hold == state_.hold && hold_heavy == state_.hold_heavy && seen.learning == told_of_learning_) return;
   state_.hold = hold;
   state_.hold_heavy = hold_heavy;
   told_of_learning_ = seen.learning;
+  seen.trainers = Standing().trainers;
   notes_.Decided(now, hold, hold_heavy, seen);
 }
 
@@ -198,7 +223,7 @@ std::optional<MonotonicTime> Arbiter::InterruptedUntil(Trainer& trainer, Monoton
 
 std::chrono::nanoseconds Arbiter::Apply(const ColocationDecision& decision, std::int64_t pending, MonotonicTime began) {
   SetHold(decision.hold, decision.hold_heavy,
-          {.requests = pending, .trainers = trainers_.size(), .quotas = views_, .learning = held_to_learn_}, began);
+          {.requests = pending, .trainers = {}, .quotas = views_, .learning = held_to_learn_}, began);
   state_.threads = decision.threads;
   state_.decisions.Add(clock_.Now() - began);
   ReadLedgers();
@@ -248,8 +273,8 @@ std::optional<ColocationSnapshot> Arbiter::Look() {
   state_.yields = AllYield();
   if (NobodyToHold()) {
     hears_of_requests_.store(false);
-    SetHold(std::nullopt, std::nullopt,
-            {.requests = pending_.load(), .trainers = trainers_.size(), .quotas = {}, .learning = false}, clock_.Now());
+    SetHold(std::nullopt, std::nullopt, {.requests = pending_.load(), .trainers = {}, .quotas = {}, .learning = false},
+            clock_.Now());
     return std::nullopt;
   }
   const auto trainers = static_cast<int>(
@@ -281,6 +306,7 @@ void TrainerLease::SetPaused(bool paused) {
     // First: it is not to get on by an operator in between.
     if (!trainer.exempt) arbiter_.SetPermit(trainer, paused ? Permit::kHold : Permit::kRun);
     if (paused) arbiter_.ApplyTo(trainer, std::nullopt);
+    arbiter_.TellNotes(trainer, arbiter_.clock_.Now());
     arbiter_.TellToll(trainer);
   }
   arbiter_.news_.Notify();
@@ -294,14 +320,24 @@ void TrainerLease::SetWaiting(bool waiting) {
     trainer.waits = waiting;
     // Before it goes on, if it is to wait all the same.
     arbiter_.ApplyTo(trainer, waiting ? std::nullopt : arbiter_.state_.hold);
+    arbiter_.TellNotes(trainer, arbiter_.clock_.Now());
     arbiter_.TellToll(trainer);
   }
   arbiter_.news_.Notify();
 }
 
+void TrainerLease::SetPausedAtBoundary(bool paused) {
+  const MutexLock lock(arbiter_.mu_);
+  Arbiter::Trainer& trainer = arbiter_.trainers_.at(id_);
+  trainer.paused_at_boundary = paused;
+  arbiter_.TellNotes(trainer, arbiter_.clock_.Now());
+}
+
 void TrainerLease::SetExempt() {
   const MutexLock lock(arbiter_.mu_);
-  arbiter_.LetOn(arbiter_.trainers_.at(id_));
+  Arbiter::Trainer& trainer = arbiter_.trainers_.at(id_);
+  arbiter_.LetOn(trainer);
+  arbiter_.TellNotes(trainer, arbiter_.clock_.Now());
 }
 
 void TrainerLease::SetGated(const std::set<std::size_t>& ops) {

@@ -79,20 +79,27 @@ class Arbiter {
     std::set<std::size_t> gated;  // Its operators that wait while heavy ones are held.
     bool exempt = false;
     bool paused = false;
-    bool waits = false;  // For its turn among jobs, at a boundary.
-    bool lost = false;   // It cannot be held: its process has gone, or there is no means.
-    bool runs = false;   // As the toll was told.
-    int threads = 0;     // As ordered; 0: all that it has.
+    bool waits = false;               // At a boundary, for its turn among jobs.
+    bool paused_at_boundary = false;  // If it waits there, a person said so.
+    bool lost = false;                // It cannot be held: its process has gone, or there is no means.
+    bool runs = false;                // As the toll was told.
+    int threads = 0;                  // As ordered; 0: all that it has.
     // The operator that was stopped last after it had begun, by its number, and when it goes on whatever is decided.
     std::uint64_t interrupted = 0;
     MonotonicTime interrupted_until;
     AcknowledgementTimes stops;
     std::optional<HoldReason> held;
+    std::optional<HoldReason> noted;  // Why it stands still, as the recorder was told.
     MonotonicTime since;
     std::array<std::chrono::nanoseconds, kHoldReasons.size()> total{};  // By reason.
 
     // It computes nothing whatever is decided, and goes on by itself when that ends.
     [[nodiscard]] bool stands() const { return (paused || waits) && !exempt; }
+    // Why it stands still; nullopt: it runs.
+    [[nodiscard]] std::optional<HoldReason> reason() const {
+      if (!stands()) return held;
+      return paused || paused_at_boundary ? HoldReason::kPaused : HoldReason::kTurn;
+    }
   };
 
   void Run();
@@ -112,11 +119,9 @@ class Arbiter {
   void ReadLedgers() REQUIRES(mu_);
   // Remembers what was decided, and tells the recorder when it is something new, with what it was decided from.
   // Arbiter thread only.
-  void SetHold(std::optional<HoldReason> hold, std::optional<HoldReason> hold_heavy, const TrainingNotes::Seen& seen,
+  void SetHold(std::optional<HoldReason> hold, std::optional<HoldReason> hold_heavy, TrainingNotes::Seen seen,
                MonotonicTime now) REQUIRES(mu_);
-  [[nodiscard]] TrainingNotes::Standing Standing() const REQUIRES(mu_) {
-    return {.trainers = trainers_.size(), .hold = state_.hold, .hold_heavy = state_.hold_heavy};
-  }
+  [[nodiscard]] TrainingNotes::Standing Standing() const REQUIRES(mu_);
   void ApplyTo(Trainer& trainer, std::optional<HoldReason> hold) REQUIRES(mu_);
   void SetPermit(Trainer& trainer, Permit permit) REQUIRES(mu_);
   void SetThreads(Trainer& trainer, int threads) REQUIRES(mu_);
@@ -124,6 +129,8 @@ class Arbiter {
   void LetOn(Trainer& trainer) REQUIRES(mu_);
   // Tells the toll when it begins to run or stops.
   void TellToll(Trainer& trainer, bool there = true) REQUIRES(mu_);
+  // Tells the recorder when it begins to stand still, for another reason than before, or runs.
+  void TellNotes(Trainer& trainer, MonotonicTime now) REQUIRES(mu_);
 
   // Constant after construction.
   const Clock& clock_;
@@ -170,6 +177,8 @@ class TrainerLease {
   void SetPaused(bool paused);
   // It waits for its turn, and computes nothing until it has that; or goes on, held if others are.
   void SetWaiting(bool waiting);
+  // A person has it wait at its next boundary, or lets it on: when it waits there it is for that, and for no turn.
+  void SetPausedAtBoundary(bool paused);
   // Lets it on for good: it is not held any more, for no reason.
   void SetExempt();
   // Which of its operators wait while heavy ones are held.

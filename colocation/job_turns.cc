@@ -34,7 +34,8 @@ bool HasEnded(int pidfd) {
 
 }  // namespace
 
-Result<std::unique_ptr<JobTurns>> JobTurns::Create(const Clock& clock, std::unique_ptr<const JobPolicy> policy) {
+Result<std::unique_ptr<JobTurns>> JobTurns::Create(const Clock& clock, std::unique_ptr<const JobPolicy> policy,
+                                                   FlightRecorder* recorder) {
   const int epoll = ::epoll_create1(EPOLL_CLOEXEC);
   const int news = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (epoll < 0 || news < 0) {
@@ -42,11 +43,12 @@ Result<std::unique_ptr<JobTurns>> JobTurns::Create(const Clock& clock, std::uniq
     if (news >= 0) ::close(news);
     return Fail(ErrorCode::kUnavailable, "no descriptors for the turns of training jobs can be had");
   }
-  return std::unique_ptr<JobTurns>(new JobTurns(clock, std::move(policy), epoll, news));
+  return std::unique_ptr<JobTurns>(new JobTurns(clock, std::move(policy), recorder, epoll, news));
 }
 
-JobTurns::JobTurns(const Clock& clock, std::unique_ptr<const JobPolicy> policy, int epoll, int news)
-    : clock_(clock), epoll_(epoll), news_(news), policy_(std::move(policy)) {
+JobTurns::JobTurns(const Clock& clock, std::unique_ptr<const JobPolicy> policy, FlightRecorder* recorder, int epoll,
+                   int news)
+    : clock_(clock), recorder_(recorder), epoll_(epoll), news_(news), policy_(std::move(policy)) {
   Watch(news_, kNews);
   thread_ = std::thread([this] { Run(); });
 }
@@ -92,6 +94,7 @@ void JobTurns::Forget(SessionId session) {
     for (const int fd : {found->second.who.bell, found->second.who.pidfd}) {
       if (fd >= 0) (void)::epoll_ctl(epoll_, EPOLL_CTL_DEL, fd, nullptr);
     }
+    NoteEnd(found->second, clock_.Now());
     takers_.erase(found);
     book_.Remove(session);
   }
@@ -175,8 +178,9 @@ void JobTurns::LookAt(SessionId session, Taker& taker, MonotonicTime now) {
   AnswerGrowth(taker);
   const TurnSigns signs = taker.who.board->TurnTold();
   if (taker.ended) {
-    if (signs.done) book_.Saw(session, false, true, now);
-    return;
+    if (!signs.done) return;
+    book_.Saw(session, false, true, now);
+    return NoteEnd(taker, now);
   }
   if (taker.after && (signs.began || signs.waits)) {
     // Both tell their times themselves: none is before the boundary, or later than now.
@@ -193,7 +197,10 @@ void JobTurns::LookAt(SessionId session, Taker& taker, MonotonicTime now) {
     return;
   }
   if (before->state == TurnState::kRuns || before->state == TurnState::kLeaving) {
-    left_ = {session, std::clamp(signs.left_at, std::min(taker.told, now), now)};
+    // One that needs no turn any more tells no time.
+    const MonotonicTime came = signs.done ? now : signs.left_at;
+    left_ = {session, std::clamp(came, std::min(taker.told, now), now)};
+    NoteEnd(taker, left_->second);
   }
   if (taker.who.ruled != nullptr && after->state == TurnState::kWaits) taker.who.ruled->SetWaiting(true);
 }
@@ -218,6 +225,23 @@ void JobTurns::Give(const TurnBook::Order& order, MonotonicTime now) {
   // First it hears whether it is held, so that it does not run when nobody is to.
   if (taker.who.ruled != nullptr) taker.who.ruled->SetWaiting(false);
   taker.who.board->SetTurn(Turn::kGo);
+  NoteBegin(taker, now);
+}
+
+void JobTurns::NoteBegin(Taker& taker, MonotonicTime now) {
+  taker.began = now;
+  if (recorder_ == nullptr) return;
+  recorder_->Write(TurnBegan{
+      .at = now, .job = std::to_underlying(taker.who.job.session), .lane = std::to_underlying(taker.who.job.lane)});
+}
+
+void JobTurns::NoteEnd(Taker& taker, MonotonicTime left) {
+  const auto began = std::exchange(taker.began, std::nullopt);
+  if (!began || recorder_ == nullptr) return;
+  recorder_->Write(TurnEnded{.at = std::max(left, *began),
+                             .job = std::to_underlying(taker.who.job.session),
+                             .lane = std::to_underlying(taker.who.job.lane),
+                             .began = *began});
 }
 
 std::optional<MonotonicTime> JobTurns::Decide() {
@@ -253,7 +277,9 @@ void JobTurns::Hear(std::optional<MonotonicTime> until) {
     if (taker == takers_.end() || !HasEnded(taker->second.who.pidfd)) continue;
     (void)::epoll_ctl(epoll_, EPOLL_CTL_DEL, taker->second.who.pidfd, nullptr);
     taker->second.ended = true;
-    book_.Saw(taker->first, false, true, clock_.Now());
+    const MonotonicTime now = clock_.Now();
+    book_.Saw(taker->first, false, true, now);
+    NoteEnd(taker->second, now);
   }
 }
 

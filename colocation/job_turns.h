@@ -23,6 +23,7 @@
 #include "colocation/trainer_board.h"
 #include "colocation/turn_book.h"
 #include "memory/lane_pages.h"
+#include "profiler/flight_recorder.h"
 
 namespace tandem {
 
@@ -54,9 +55,11 @@ struct TurnsState {
 // nobody's turn is to end; it takes no memory in the way of requests and none of their locks.
 class JobTurns {
  public:
-  // kUnavailable: there are no descriptors left. The clock is borrowed; all leases end before it.
+  // kUnavailable: there are no descriptors left. The clock and the recorder, which may be null, are borrowed; all
+  // leases end before it.
   [[nodiscard]] static Result<std::unique_ptr<JobTurns>> Create(const Clock& clock,
-                                                                std::unique_ptr<const JobPolicy> policy);
+                                                                std::unique_ptr<const JobPolicy> policy,
+                                                                FlightRecorder* recorder = nullptr);
   ~JobTurns();
   JobTurns(const JobTurns&) = delete;
   JobTurns& operator=(const JobTurns&) = delete;
@@ -84,6 +87,7 @@ class JobTurns {
     std::chrono::nanoseconds stopped{0};  // By the arbiter, as of the last look.
     MonotonicTime told;                   // When it was told to wait last.
     std::optional<MonotonicTime> after;   // It has been given the turn of another, who came to its boundary then.
+    std::optional<MonotonicTime> began;   // Its turn; nullopt: it has none.
   };
 
   struct OpenedLane {
@@ -92,7 +96,7 @@ class JobTurns {
     std::optional<std::string> owner;  // Of whoever was in it last.
   };
 
-  JobTurns(const Clock& clock, std::unique_ptr<const JobPolicy> policy, int epoll, int news);
+  JobTurns(const Clock& clock, std::unique_ptr<const JobPolicy> policy, FlightRecorder* recorder, int epoll, int news);
   void Run();
   // Takes what has happened, but for what boards say.
   void Hear(std::optional<MonotonicTime> until);
@@ -104,12 +108,16 @@ class JobTurns {
   // Makes its lane ready for one that is about to have its turn.
   void Prepare(const Taker& taker) REQUIRES(mu_);
   void AnswerGrowth(const Taker& taker) REQUIRES(mu_);
+  // Tell the recorder of its turn. One that has none does not end.
+  void NoteBegin(Taker& taker, MonotonicTime now) REQUIRES(mu_);
+  void NoteEnd(Taker& taker, MonotonicTime left) REQUIRES(mu_);
   void TellNews() const;
   void Watch(int fd, std::uint64_t what) const;
   void Forget(SessionId session) EXCLUDES(mu_);
 
   // Constant after construction.
   const Clock& clock_;
+  FlightRecorder* const recorder_;
   const int epoll_;  // Owned, as the next.
   const int news_;
 

@@ -19,7 +19,7 @@ void TrainingNotes::Began(MonotonicTime now, std::uint64_t trainer, int threads,
   recorder_->Write(TrainerBegan{.at = now,
                                 .trainer = trainer,
                                 .threads = threads,
-                                .trainers = static_cast<std::int64_t>(standing.trainers),
+                                .trainers = standing.trainers,
                                 .job = job,
                                 .hold = HoldCode(standing.hold),
                                 .hold_heavy = HoldCode(standing.hold_heavy)});
@@ -29,7 +29,7 @@ void TrainingNotes::Ended(MonotonicTime now, std::uint64_t trainer, const Standi
   if (recorder_ == nullptr) return;
   recorder_->Write(TrainerEnded{.at = now,
                                 .trainer = trainer,
-                                .trainers = static_cast<std::int64_t>(standing.trainers),
+                                .trainers = standing.trainers,
                                 .hold = HoldCode(standing.hold),
                                 .hold_heavy = HoldCode(standing.hold_heavy)});
 }
@@ -40,6 +40,18 @@ void TrainingNotes::Held(MonotonicTime now, std::uint64_t trainer, std::optional
   recorder_->Write(TrainerHeld{.at = now, .trainer = trainer, .hold = HoldCode(hold), .job = job});
 }
 
+void TrainingNotes::Stands(MonotonicTime now, std::uint64_t trainer, std::optional<HoldReason> hold,
+                           const Standing& standing, std::int64_t job) const {
+  if (recorder_ == nullptr) return;
+  recorder_->Write(TrainerStands{.at = now,
+                                 .trainer = trainer,
+                                 .hold = HoldCode(hold),
+                                 .job = job,
+                                 .trainers = standing.trainers,
+                                 .decided_hold = HoldCode(standing.hold),
+                                 .decided_hold_heavy = HoldCode(standing.hold_heavy)});
+}
+
 void TrainingNotes::Decided(MonotonicTime now, std::optional<HoldReason> hold, std::optional<HoldReason> hold_heavy,
                             const Seen& seen) const {
   if (recorder_ == nullptr) return;
@@ -48,7 +60,7 @@ void TrainingNotes::Decided(MonotonicTime now, std::optional<HoldReason> hold, s
                             .hold_heavy = HoldCode(hold_heavy),
                             .learning = seen.learning,
                             .requests = seen.requests,
-                            .trainers = static_cast<std::int64_t>(seen.trainers),
+                            .trainers = seen.trainers,
                             .quota_left = {},
                             .until_refill = {}};
   if (const auto tightest = std::ranges::min_element(seen.quotas, {}, Room); tightest != seen.quotas.end()) {

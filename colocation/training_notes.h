@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -12,16 +11,17 @@
 
 namespace tandem {
 
-// What the arbiter tells the flight recorder: trainers that come and go, decisions that change, and what they mean to
-// each trainer. Thread-safe; takes no lock and no memory, so it may be called under the arbiter's.
+// What the arbiter tells the flight recorder: trainers that come and go, or stand still by themselves, decisions that
+// change, and what they mean to each trainer. Thread-safe; takes no lock and no memory, so it may be called under the
+// arbiter's.
 class TrainingNotes {
  public:
   // Borrowed; null: nothing is recorded.
   explicit TrainingNotes(FlightRecorder* recorder) : recorder_(recorder) {}
 
-  // What is decided when a trainer comes or goes, and how many there are then.
+  // What is decided when a trainer comes or goes, and who is there then.
   struct Standing {
-    std::size_t trainers = 0;
+    TrainerCounts trainers;
     std::optional<HoldReason> hold;
     std::optional<HoldReason> hold_heavy;
   };
@@ -31,11 +31,14 @@ class TrainingNotes {
   void Ended(MonotonicTime now, std::uint64_t trainer, const Standing& standing) const;
   // Nullopt: it was let on.
   void Held(MonotonicTime now, std::uint64_t trainer, std::optional<HoldReason> hold, std::int64_t job = 0) const;
+  // It is paused or waits for its turn, or does not any more. `hold`: why it stands still now; nullopt: it runs.
+  void Stands(MonotonicTime now, std::uint64_t trainer, std::optional<HoldReason> hold, const Standing& standing,
+              std::int64_t job = 0) const;
 
   // What a decision was made from.
   struct Seen {
     std::int64_t requests = 0;
-    std::size_t trainers = 0;
+    TrainerCounts trainers;
     std::span<const QuotaView> quotas;
     bool learning = false;  // It is held to learn when periods begin.
   };

@@ -104,9 +104,9 @@ class TurnBook {
     bool overdue = false;
     bool recalled = false;
     std::uint64_t turns = 0;
-    MonotonicTime since;      // Its times are counted up to here.
-    MonotonicTime stop_at{};  // Of a turn while others want one; max: nobody does.
-    MonotonicTime left{};     // When it was told to leave, and what it was stopped since put on top.
+    MonotonicTime since;    // Its times are counted up to here.
+    MonotonicTime stop_at;  // Of a turn while others want one; max: nobody does.
+    MonotonicTime left;     // When it was told to leave, and what it was stopped since put on top.
     std::chrono::nanoseconds ran{0};
     std::chrono::nanoseconds waited{0};
     std::optional<std::int64_t> first_done;  // As it first told, and what it had run by then.

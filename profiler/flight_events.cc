@@ -3,34 +3,18 @@
 #include <algorithm>
 #include <cstring>
 
+#include "profiler/event_packing.h"
+
 namespace tandem {
 namespace {
 
 using std::chrono::nanoseconds;
 
-constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::min();
-
-template <typename Event>
-FlightRecord Begin(const Event& event, std::uint64_t subject) {
-  FlightRecord record;
-  record.time = event.at.time_since_epoch().count();
-  record.subject = subject;
-  record.kind = static_cast<std::uint8_t>(Event::kKind);
-  return record;
-}
-
-MonotonicTime At(std::int64_t time) {
-  return MonotonicTime(nanoseconds(time));
-}
-
-std::int64_t Number(const std::optional<nanoseconds>& time) {
-  return time ? time->count() : kNone;
-}
-
-std::optional<nanoseconds> Time(std::int64_t number) {
-  if (number == kNone) return std::nullopt;
-  return nanoseconds(number);
-}
+using packing::At;
+using packing::AtIfAny;
+using packing::Begin;
+using packing::Number;
+using packing::Time;
 
 // How many requests a run had, and how wide it was, in one value.
 constexpr std::int64_t kNarrow = std::int64_t{1} << 62;
@@ -117,21 +101,19 @@ FlightRecord RequestAnswered::Pack() const noexcept {
   FlightRecord record = Begin(*this, request);
   record.code = CodeOf(error);
   record.count = cause;
-  record.values = {outcome, slo, deadline ? deadline->time_since_epoch().count() : kNone, Number(added)};
+  record.values = {outcome, slo, Number(deadline), Number(added)};
   return record;
 }
 
 RequestAnswered RequestAnswered::Unpack(const FlightRecord& record) {
-  RequestAnswered event{.at = At(record.time),
-                        .request = record.subject,
-                        .outcome = static_cast<std::uint8_t>(record.values[0]),
-                        .slo = static_cast<std::uint8_t>(record.values[1]),
-                        .cause = static_cast<std::uint8_t>(record.count),
-                        .error = ErrorOf(record.code),
-                        .deadline = {},
-                        .added = Time(record.values[3])};
-  if (record.values[2] != kNone) event.deadline = At(record.values[2]);
-  return event;
+  return {.at = At(record.time),
+          .request = record.subject,
+          .outcome = static_cast<std::uint8_t>(record.values[0]),
+          .slo = static_cast<std::uint8_t>(record.values[1]),
+          .cause = static_cast<std::uint8_t>(record.count),
+          .error = ErrorOf(record.code),
+          .deadline = AtIfAny(record.values[2]),
+          .added = Time(record.values[3])};
 }
 
 FlightRecord BatchBegan::Pack() const noexcept {
@@ -160,24 +142,22 @@ FlightRecord BatchEnded::Pack() const noexcept {
   record.code = CodeOf(error);
   record.name = model;
   record.count = worker;
-  record.values = {version, elements, RequestsAndWidth(*this), began ? began->time_since_epoch().count() : kNone};
+  record.values = {version, elements, RequestsAndWidth(*this), Number(began)};
   return record;
 }
 
 BatchEnded BatchEnded::Unpack(const FlightRecord& record) {
-  BatchEnded event{.at = At(record.time),
-                   .batch = record.subject,
-                   .error = ErrorOf(record.code),
-                   .model = record.name,
-                   .version = record.values[0],
-                   .elements = record.values[1],
-                   .requests = record.values[2] & kRequests,
-                   .worker = record.count,
-                   .narrow = (record.values[2] & kNarrow) != 0,
-                   .exclusive = (record.values[2] & kExclusive) != 0,
-                   .began = {}};
-  if (record.values[3] != kNone) event.began = At(record.values[3]);
-  return event;
+  return {.at = At(record.time),
+          .batch = record.subject,
+          .error = ErrorOf(record.code),
+          .model = record.name,
+          .version = record.values[0],
+          .elements = record.values[1],
+          .requests = record.values[2] & kRequests,
+          .worker = record.count,
+          .narrow = (record.values[2] & kNarrow) != 0,
+          .exclusive = (record.values[2] & kExclusive) != 0,
+          .began = AtIfAny(record.values[3])};
 }
 
 FlightRecord TrainingDecision::Pack() const noexcept {
@@ -185,7 +165,7 @@ FlightRecord TrainingDecision::Pack() const noexcept {
   record.code = hold;
   record.count = hold_heavy;
   record.name = learning ? 1 : 0;
-  record.values = {requests, trainers, Number(quota_left), Number(until_refill)};
+  record.values = {requests, trainers.Pack(), Number(quota_left), Number(until_refill)};
   return record;
 }
 
@@ -195,7 +175,7 @@ TrainingDecision TrainingDecision::Unpack(const FlightRecord& record) {
           .hold_heavy = static_cast<std::uint8_t>(record.count),
           .learning = record.name != 0,
           .requests = record.values[0],
-          .trainers = record.values[1],
+          .trainers = TrainerCounts::Unpack(record.values[1]),
           .quota_left = Time(record.values[2]),
           .until_refill = Time(record.values[3])};
 }
@@ -204,7 +184,7 @@ FlightRecord TrainerBegan::Pack() const noexcept {
   FlightRecord record = Begin(*this, trainer);
   record.code = hold;
   record.count = hold_heavy;
-  record.values = {threads, trainers, job, 0};
+  record.values = {threads, trainers.Pack(), job, 0};
   return record;
 }
 
@@ -212,7 +192,7 @@ TrainerBegan TrainerBegan::Unpack(const FlightRecord& record) {
   return {.at = At(record.time),
           .trainer = record.subject,
           .threads = record.values[0],
-          .trainers = record.values[1],
+          .trainers = TrainerCounts::Unpack(record.values[1]),
           .job = record.values[2],
           .hold = record.code,
           .hold_heavy = static_cast<std::uint8_t>(record.count)};
@@ -222,14 +202,14 @@ FlightRecord TrainerEnded::Pack() const noexcept {
   FlightRecord record = Begin(*this, trainer);
   record.code = hold;
   record.count = hold_heavy;
-  record.values[0] = trainers;
+  record.values[0] = trainers.Pack();
   return record;
 }
 
 TrainerEnded TrainerEnded::Unpack(const FlightRecord& record) {
   return {.at = At(record.time),
           .trainer = record.subject,
-          .trainers = record.values[0],
+          .trainers = TrainerCounts::Unpack(record.values[0]),
           .hold = record.code,
           .hold_heavy = static_cast<std::uint8_t>(record.count)};
 }

@@ -10,6 +10,7 @@
 #include "api/base/error.h"
 #include "profiler/client_id.h"
 #include "profiler/record_ring.h"
+#include "profiler/trainer_counts.h"
 
 // What the flight recorder keeps, each as a struct that packs itself into a record. Times that are not known, and the
 // like, are nullopt.
@@ -26,9 +27,13 @@ enum class FlightKind : std::uint8_t {
   kTrainerBegan,
   kTrainerEnded,
   kTrainerHeld,
+  kTrainerStands,  // This and the next are in turn_events.h.
+  kTurnBegan,
+  kTurnEnded,
 };
-// From here on they are about training.
+// From here on they are about training, and from there on about turns.
 inline constexpr FlightKind kFirstOfTraining = FlightKind::kTrainingDecision;
+inline constexpr FlightKind kFirstOfTurns = FlightKind::kTurnBegan;
 
 // "r-17": as answers, the log and calls name a request that the server has numbered.
 [[nodiscard]] std::string RequestName(std::uint64_t number);
@@ -159,7 +164,7 @@ struct TrainingDecision {
   std::uint8_t hold_heavy = 0;  // The same for heavy operators.
   bool learning = false;        // It is held to learn when periods of a limit begin.
   std::int64_t requests = 0;    // Under way.
-  std::int64_t trainers = 0;
+  TrainerCounts trainers;
   std::optional<std::chrono::nanoseconds> quota_left;  // CPU time of the period, where one is short.
   std::optional<std::chrono::nanoseconds> until_refill;
 
@@ -172,8 +177,8 @@ struct TrainerBegan {
   MonotonicTime at;
   std::uint64_t trainer = 0;
   std::int64_t threads = 0;
-  std::int64_t trainers = 0;  // With it.
-  std::int64_t job = 0;       // That it trains; 0: none.
+  TrainerCounts trainers;  // With it.
+  std::int64_t job = 0;    // That it trains; 0: none.
   // What was decided before, and still holds.
   std::uint8_t hold = 0;
   std::uint8_t hold_heavy = 0;
@@ -186,7 +191,7 @@ struct TrainerEnded {
   static constexpr FlightKind kKind = FlightKind::kTrainerEnded;
   MonotonicTime at;
   std::uint64_t trainer = 0;
-  std::int64_t trainers = 0;  // That are left.
+  TrainerCounts trainers;  // That are left.
   // As above.
   std::uint8_t hold = 0;
   std::uint8_t hold_heavy = 0;
@@ -195,7 +200,7 @@ struct TrainerEnded {
   [[nodiscard]] static TrainerEnded Unpack(const FlightRecord& record);
 };
 
-// One trainer was stopped, or let on.
+// One trainer was stopped, or let on, as was decided.
 struct TrainerHeld {
   static constexpr FlightKind kKind = FlightKind::kTrainerHeld;
   MonotonicTime at;

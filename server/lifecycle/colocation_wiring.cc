@@ -94,7 +94,7 @@ Result<Colocation> SetUpColocation(const ServeOptions& options, const Clock& clo
       std::make_unique<Arbiter>(clock, policy, std::move(limits), machine, &recorder, colocation.toll.get());
   TANDEM_ASSIGN(auto jobs, MakeJobPolicy(options.job_policy));
   if (options.allow_training) {
-    TANDEM_ASSIGN(colocation.turns, JobTurns::Create(clock, std::move(jobs)));
+    TANDEM_ASSIGN(colocation.turns, JobTurns::Create(clock, std::move(jobs), &recorder));
   }
   return colocation;
 }

@@ -30,8 +30,8 @@ Json::Int64 Micros(std::chrono::nanoseconds time) {
 // What was decided, the newest first.
 Json::Value RecentJson(const FlightRecorder* recorder, MonotonicTime now) {
   constexpr std::size_t kMost = 16;
-  // A decision is a record, and one more for each trainer.
-  constexpr std::size_t kLookedAt = 512;
+  // A decision is a record, and one more for each trainer; so are the turns of jobs, two each.
+  constexpr std::size_t kLookedAt = 2'048;
   Json::Value json(Json::arrayValue);
   if (recorder == nullptr) return json;
   const std::vector<trace::TrainingSpan> spans =

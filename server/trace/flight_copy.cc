@@ -27,13 +27,16 @@ std::vector<FlightRecord> ByTime(std::vector<FlightRecord> records) {
 FlightCopy CopyOf(const FlightRecorder& recorder) {
   FlightCopy copy{.requests = recorder.requests().Last(),
                   .training = ByTime(recorder.training().Last()),
+                  .turns = recorder.turns().Last(),
                   .names = &recorder.names(),
                   .workers = recorder.workers(),
                   .capacity = recorder.requests().capacity(),
                   .requests_since = {},
-                  .training_since = {}};
+                  .training_since = {},
+                  .turns_since = {}};
   copy.requests_since = Since(recorder.requests(), copy.requests);
   copy.training_since = Since(recorder.training(), copy.training);
+  copy.turns_since = Since(recorder.turns(), copy.turns);
   return copy;
 }
 

@@ -14,12 +14,14 @@ namespace tandem::trace {
 struct FlightCopy {
   std::vector<FlightRecord> requests;  // As they were written.
   std::vector<FlightRecord> training;  // By time.
+  std::vector<FlightRecord> turns;     // In lanes; as they were written.
   const NameTable* names = nullptr;
   int workers = 1;
   std::size_t capacity = 0;  // For requests.
   // From when on nothing is missing; nullopt: nothing was overwritten.
   std::optional<MonotonicTime> requests_since;
   std::optional<MonotonicTime> training_since;
+  std::optional<MonotonicTime> turns_since;
 };
 
 // Takes milliseconds.

@@ -90,9 +90,10 @@ Result<RequestStory> TellStory(const FlightCopy& copy, std::string_view asked, M
     story.waiting = WaitBetween(story.admission->at, story.runs.empty() ? story.end() : story.runs.front().began, runs,
                                 story.runs, copy.workers, copy.requests_since.has_value());
   }
-  for (TrainingSpan& span : TrainingSpans(copy.training)) {
-    if (span.trainers > 0 && span.Overlaps(story.arrived, story.end())) story.training.push_back(std::move(span));
+  for (const TrainingSpan& span : TrainingSpans(copy.training)) {
+    if (span.trainers > 0 && span.Overlaps(story.arrived, story.end())) story.training.push_back(span);
   }
+  story.trainers = TrainersBetween(copy.training, story.arrived, story.end());
   return story;
 }
 

@@ -37,6 +37,7 @@ struct RequestStory {
   std::optional<ErrorCode> error;
   std::optional<MonotonicTime> deadline;
   std::vector<TrainingSpan> training;           // From its arrival to its answer.
+  TrainerCounts trainers;                       // When most could run at once in that time.
   std::optional<MonotonicTime> training_since;  // What was decided before is overwritten; nullopt: nothing is.
   MonotonicTime told;                           // When the recorder was read.
 

@@ -207,13 +207,33 @@ std::string HoldWords(const RequestStory& story, const TrainingSpan& span) {
                     : ReasonOf(span));
 }
 
+// "1 other waited for its turn, 2 others were paused"; empty: all could run.
+std::string StoodStill(const TrainerCounts& trainers, const char* what) {
+  std::string text;
+  if (trainers.waiting > 0) {
+    text = CountText(trainers.waiting, what) +
+           (trainers.waiting == 1 ? " waited for its turn" : " waited for their turns");
+  }
+  if (trainers.paused == 0) return text;
+  if (!text.empty()) text += ", ";
+  return text + CountText(trainers.paused, what) + (trainers.paused == 1 ? " was paused" : " were paused");
+}
+
+// Of training that was not held, and is known of for so long.
+std::string RunWords(const RequestStory& story, nanoseconds known) {
+  if (story.trainers.running == 0) return "nobody trained: " + StoodStill(story.trainers, "trainer");
+  const bool always = known >= story.end() - story.arrived;
+  std::string text = Format("training was let run {}: {}", always ? "all the time" : TimeText(known) + " of it",
+                            CountText(story.trainers.running, "trainer"));
+  if (const std::string others = StoodStill(story.trainers, "other"); !others.empty()) text += "; " + others;
+  return text;
+}
+
 void TellTraining(const RequestStory& story, std::vector<std::string>& words) {
   std::vector<const TrainingSpan*> holds;
-  std::int64_t trainers = 0;
   nanoseconds known{0};
   nanoseconds held{0};
   for (const TrainingSpan& span : story.training) {
-    trainers = std::max(trainers, span.trainers);
     const nanoseconds time = std::min(span.to.value_or(story.end()), story.end()) - std::max(span.from, story.arrived);
     known += time;
     if (!span.hold && !span.hold_heavy) continue;
@@ -224,11 +244,9 @@ void TellTraining(const RequestStory& story, std::vector<std::string>& words) {
     words.push_back(Format("what was decided of training until {} is overwritten",
                            FromArrival(story, std::min(*story.training_since, story.end()))));
   }
-  if (trainers == 0) return;
+  if (story.training.empty()) return;
   if (holds.empty()) {
-    const bool always = known >= story.end() - story.arrived;
-    words.push_back(Format("training was let run {}: {}", always ? "all the time" : TimeText(known) + " of it",
-                           CountText(trainers, "trainer")));
+    words.push_back(RunWords(story, known));
   } else if (holds.size() <= kMostHolds) {
     for (const TrainingSpan* span : holds) words.push_back(HoldWords(story, *span));
   } else {

@@ -126,6 +126,9 @@ Json::Value StoryJson(const RequestStory& story) {
   }
   json["training"] = Json::Value(Json::arrayValue);
   for (const TrainingSpan& span : Last(story.training)) json["training"].append(SpanJson(span, story.arrived));
+  json["trainers"]["running"] = Json::Int64{story.trainers.running};
+  json["trainers"]["waiting"] = Json::Int64{story.trainers.waiting};
+  json["trainers"]["paused"] = Json::Int64{story.trainers.paused};
   json["words"] = Json::Value(Json::arrayValue);
   for (const std::string& line : WordsOf(story)) json["words"].append(line);
   return json;

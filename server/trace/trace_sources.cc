@@ -10,6 +10,7 @@
 #include "api/base/format.h"
 #include "api/wire/json_text.h"
 #include "server/trace/batch_runs.h"
+#include "server/trace/lane_tracks.h"
 #include "server/trace/request_story.h"
 #include "server/trace/training_spans.h"
 
@@ -124,8 +125,8 @@ std::size_t DrawBatches(const FlightCopy& copy, TraceWriter& out) {
   for (auto& [batch, run] : ReadBatchRuns(copy)) {
     if (out.window().Overlaps(run.began, run.ended.value_or(out.window().to))) runs.push_back(std::move(run));
   }
-  const std::size_t left_out = KeepNewest(
-      runs, [&](const BatchRun& run) { return run.ended.value_or(out.window().to); }, out);
+  const std::size_t left_out =
+      KeepNewest(runs, [&](const BatchRun& run) { return run.ended.value_or(out.window().to); }, out);
   std::ranges::stable_sort(runs, {}, &BatchRun::began);
   FreeLines front_ends;
   std::set<std::int64_t> named;
@@ -181,10 +182,12 @@ std::string WriteTrace(const FlightCopy& copy, const TraceWindow& window, const 
   TraceWriter out(window);
   if (copy.requests_since) out.Missing(*copy.requests_since);
   if (copy.training_since) out.Missing(*copy.training_since);
+  if (copy.turns_since) out.Missing(*copy.turns_since);
   const std::size_t requests = DrawRequests(copy, out);
   const std::size_t runs = DrawBatches(copy, out);
   DrawDecisions(copy, out);
   DrawTrainers(copy, out);
+  DrawLanes(copy, out);
   for (const TraceSource& source : more) source(out);
   return out.Take({{"asked_seconds", Format("\"{:.3f}\"", Seconds(window.to - window.from))},
                    {"covered_seconds", Format("\"{:.3f}\"", Seconds(window.to - out.known_since()))},

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "api/base/format.h"
 #include "colocation/training_notes.h"
+#include "profiler/turn_events.h"
 #include "server/trace/time_text.h"
 
 namespace tandem::trace {
@@ -14,41 +16,46 @@ namespace {
 class SpanBuilder {
  public:
   void Decided(const TrainingDecision& decision) {
-    TrainingSpan span{.from = decision.at,
-                      .to = {},
-                      .hold = HoldOf(decision.hold),
-                      .hold_heavy = HoldOf(decision.hold_heavy),
-                      .learning = decision.learning,
-                      .trainers = decision.trainers,
-                      .requests = decision.requests,
-                      .quota_left = decision.quota_left,
-                      .until_refill = decision.until_refill};
-    Begin(span);
+    Begin(Of(decision.trainers, {.from = decision.at,
+                                 .to = {},
+                                 .hold = HoldOf(decision.hold),
+                                 .hold_heavy = HoldOf(decision.hold_heavy),
+                                 .learning = decision.learning,
+                                 .requests = decision.requests,
+                                 .quota_left = decision.quota_left,
+                                 .until_refill = decision.until_refill}));
   }
-  // A trainer came or went.
-  template <typename Event>
-  void Counted(const Event& event) {
-    const bool some = event.trainers > 0;
-    if (!spans_.empty() && some == (spans_.back().trainers > 0)) {
-      spans_.back().trainers = std::max(spans_.back().trainers, event.trainers);
-      return;
+  // A trainer came or went, began to stand still or goes on; that was decided before.
+  void Counted(MonotonicTime at, const TrainerCounts& trainers, std::uint8_t hold, std::uint8_t hold_heavy) {
+    const TrainingSpan span =
+        Of(trainers, {.from = at, .to = {}, .hold = HoldOf(hold), .hold_heavy = HoldOf(hold_heavy)});
+    if (!spans_.empty() && WhoOf(span) == WhoOf(spans_.back())) {
+      spans_.back().trainers = std::max(spans_.back().trainers, span.trainers);
+    } else {
+      Begin(span);
     }
-    TrainingSpan span{.from = event.at,
-                      .to = {},
-                      .hold = HoldOf(event.hold),
-                      .hold_heavy = HoldOf(event.hold_heavy),
-                      .trainers = event.trainers};
-    Begin(span);
   }
   std::vector<TrainingSpan> Take() { return std::move(spans_); }
 
  private:
+  // Whom it is about: what is decided means nothing to those that are paused.
+  enum class Who { kNobody, kPaused, kSome };
+  static Who WhoOf(const TrainingSpan& span) {
+    if (span.trainers == 0) return Who::kNobody;
+    return span.hold == HoldReason::kPaused ? Who::kPaused : Who::kSome;
+  }
+  // That span with those trainers. Between two turns nobody has one, for a moment: that is no change.
+  static TrainingSpan Of(const TrainerCounts& trainers, TrainingSpan span) {
+    span.trainers = trainers.unpaused();
+    if (span.trainers > 0 || trainers.paused == 0) return span;
+    return {.from = span.from, .to = {}, .hold = HoldReason::kPaused, .hold_heavy = {}, .trainers = trainers.paused};
+  }
   void Begin(const TrainingSpan& span) {
     if (!spans_.empty()) {
       TrainingSpan& last = spans_.back();
       const bool both_none = last.trainers == 0 && span.trainers == 0;
       const bool same = last.hold == span.hold && last.hold_heavy == span.hold_heavy && last.learning == span.learning;
-      if (both_none || (same && (last.trainers > 0) == (span.trainers > 0))) {
+      if (both_none || (same && WhoOf(last) == WhoOf(span))) {
         last.trainers = std::max(last.trainers, span.trainers);
         return;
       }
@@ -59,6 +66,15 @@ class SpanBuilder {
 
   std::vector<TrainingSpan> spans_;
 };
+
+// Who was there by a record, if it says so.
+std::optional<TrainerCounts> CountsIn(const FlightRecord& record) {
+  if (const auto decision = As<TrainingDecision>(record)) return decision->trainers;
+  if (const auto began = As<TrainerBegan>(record)) return began->trainers;
+  if (const auto ended = As<TrainerEnded>(record)) return ended->trainers;
+  if (const auto stands = As<TrainerStands>(record)) return stands->trainers;
+  return std::nullopt;
+}
 
 std::string HoldWords(HoldReason reason, const TrainingSpan& span) {
   if (reason == HoldReason::kRequests) return CountText(span.requests, "request") + " under way";
@@ -77,10 +93,29 @@ std::vector<TrainingSpan> TrainingSpans(std::span<const FlightRecord> records) {
   SpanBuilder spans;
   for (const FlightRecord& record : records) {
     if (const auto decision = As<TrainingDecision>(record)) spans.Decided(*decision);
-    if (const auto began = As<TrainerBegan>(record)) spans.Counted(*began);
-    if (const auto ended = As<TrainerEnded>(record)) spans.Counted(*ended);
+    if (const auto began = As<TrainerBegan>(record)) {
+      spans.Counted(began->at, began->trainers, began->hold, began->hold_heavy);
+    } else if (const auto ended = As<TrainerEnded>(record)) {
+      spans.Counted(ended->at, ended->trainers, ended->hold, ended->hold_heavy);
+    } else if (const auto stands = As<TrainerStands>(record)) {
+      spans.Counted(stands->at, stands->trainers, stands->decided_hold, stands->decided_hold_heavy);
+    }
   }
   return spans.Take();
+}
+
+TrainerCounts TrainersBetween(std::span<const FlightRecord> records, MonotonicTime from, MonotonicTime to) {
+  const auto more = [](const TrainerCounts& one, const TrainerCounts& other) {
+    return std::pair(one.running, one.waiting + one.paused) > std::pair(other.running, other.waiting + other.paused);
+  };
+  TrainerCounts most;
+  for (const FlightRecord& record : records) {
+    const auto at = MonotonicTime(std::chrono::nanoseconds(record.time));
+    if (at >= to) break;
+    const auto counts = CountsIn(record);
+    if (counts && (at <= from || more(*counts, most))) most = *counts;
+  }
+  return most;
 }
 
 std::string StateOf(const TrainingSpan& span) {
@@ -109,6 +144,7 @@ std::vector<TrainerSpan> TrainerSpans(std::span<const FlightRecord> records) {
   for (const FlightRecord& record : records) {
     if (const auto began = As<TrainerBegan>(record)) begin(*began, std::nullopt);
     if (const auto held = As<TrainerHeld>(record)) begin(*held, HoldOf(held->hold));
+    if (const auto stands = As<TrainerStands>(record)) begin(*stands, HoldOf(stands->hold));
     if (const auto ended = As<TrainerEnded>(record)) {
       const auto found = last.find(ended->trainer);
       if (found == last.end()) continue;

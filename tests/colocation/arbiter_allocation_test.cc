@@ -47,6 +47,9 @@ TEST(ArbiterAllocation, DecisionsTakeNoMemory) {
       for (int i = 0; i < times; ++i) {
         for (int j = 0; j < kWaiting; ++j) arbiter.RequestBegan();
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        // Some stand still, too, while it decides about the others.
+        leases[0]->SetPaused(i % 2 == 0);
+        leases[1]->SetWaiting(i % 2 == 0);
         for (int j = 0; j < kWaiting; ++j) arbiter.RequestEnded();
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       }
@@ -57,6 +60,7 @@ TEST(ArbiterAllocation, DecisionsTakeNoMemory) {
     decide(500);  // For more than a second, after which limits are read anew.
     EXPECT_EQ(fakes::allocations, before) << name;
     EXPECT_GT(arbiter.State().decisions.count(), decided) << name;
+    EXPECT_GE(recorder->training().written(), 2 * 520u) << "and all of it was told";
   }
 }
 

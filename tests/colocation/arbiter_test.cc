@@ -154,6 +154,20 @@ TEST_F(ArbiterTest, OneThatWaitsForItsTurnIsNotStoppedAndTakesNoCores) {
   EXPECT_FALSE(lease->held());
 }
 
+TEST_F(ArbiterTest, OneThatAPersonPausedAtItsBoundaryIsPausedAndWaitsForNoTurn) {
+  const StoppableChild child;
+  const auto lease = arbiter_.Admit({.pidfd = child.pidfd()});
+  const auto why = [&] { return arbiter_.State().trainers[0].hold; };
+  lease->SetPausedAtBoundary(true);
+  EXPECT_EQ(why(), std::nullopt) << "it runs until it comes there";
+  lease->SetWaiting(true);
+  EXPECT_EQ(why(), HoldReason::kPaused);
+  lease->SetPausedAtBoundary(false);
+  EXPECT_EQ(why(), HoldReason::kTurn);
+  lease->SetWaiting(false);
+  EXPECT_EQ(why(), std::nullopt);
+}
+
 TEST_F(ArbiterTest, OutlivesATrainerThatIsKilledInAHold) {
   StoppableChild child;
   const StoppableChild other;

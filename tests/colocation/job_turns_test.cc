@@ -2,6 +2,7 @@
 
 #include "colocation/job_turns.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <csignal>
@@ -57,8 +58,8 @@ class JobTurnsTest : public testing::Test {
   };
 
   JobTurnsTest()
-      : scene_(new (::mmap(nullptr, sizeof(Scene), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Scene),
-        turns_(JobTurns::Create(RealClock::Instance(), MakeJobPolicy("fair").value()).value()) {}
+      : scene_(new(::mmap(nullptr, sizeof(Scene), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Scene),
+        turns_(JobTurns::Create(RealClock::Instance(), MakeJobPolicy("fair").value(), &recorder_).value()) {}
   ~JobTurnsTest() override {
     for (auto& [number, trainer] : trainers_) End(trainer);
     turns_.reset();
@@ -80,8 +81,7 @@ class JobTurnsTest : public testing::Test {
   [[noreturn]] static void Train(Scene& scene, std::size_t number, int board_fd, int bell, int pages) {
     const auto board = TrainerBoard::Attach(::dup(board_fd));
     if (!board) ::_exit(1);
-    BoardGate gate(
-        **board, RealClock::Instance(), [](int, int) {}, nullptr, bell);
+    BoardGate gate(**board, RealClock::Instance(), [](int, int) {}, nullptr, bell);
     while (gate.BeginIteration()) {
       if (scene.inside.fetch_add(1) != 0) ++scene.overlaps;
       ++scene.iterations[number];
@@ -138,6 +138,16 @@ class JobTurnsTest : public testing::Test {
   static constexpr LaneId kLane{77};
   static constexpr std::uint64_t kLength = std::uint64_t{1} << 20;
 
+  template <typename Event>
+  std::vector<Event> Noted() const {
+    std::vector<Event> events;
+    recorder_.turns().ForEach([&](const FlightRecord& record) {
+      if (const auto event = As<Event>(record)) events.push_back(*event);
+    });
+    return events;
+  }
+
+  FlightRecorder recorder_{1024};
   Scene* const scene_;
   std::unique_ptr<JobTurns> turns_;
   std::map<std::size_t, Trainer> trainers_;
@@ -237,6 +247,57 @@ TEST_F(JobTurnsTest, WhoWaitsIsKnownToAndForHowLong) {
   EXPECT_LT(trainers_[1].lease->waited(), trainers_[2].lease->waited() + 10s);
 }
 
+TEST_F(JobTurnsTest, TheRecorderHearsWhoHadWhichTurn) {
+  for (const std::size_t number : {1, 2}) Start(number);
+  ASSERT_TRUE(Eventually([&] { return turns_->State().switches >= 6; }));
+  for (const std::size_t number : {1, 2}) End(trainers_[number]);
+  std::vector<TurnEnded> ended = Noted<TurnEnded>();
+  EXPECT_GE(ended.size(), 7U);
+  EXPECT_EQ(Noted<TurnBegan>().size(), ended.size()) << "also the turn that was the last ends with its lease";
+  std::ranges::sort(ended, {}, &TurnEnded::began);
+  for (std::size_t i = 0; i < ended.size(); ++i) {
+    EXPECT_EQ(ended[i].lane, ended[i].job) << "here each has a lane of its own";
+    EXPECT_GE(ended[i].at, ended[i].began);
+    if (i == 0) continue;
+    EXPECT_GE(ended[i].began, ended[i - 1].at) << "one begins when the other has left";
+  }
+}
+
+TEST_F(JobTurnsTest, TheTurnOfOneThatIsKilledEndsInTheRecord) {
+  turns_->SetPolicy(MakeJobPolicy("fifo").value());
+  for (const std::size_t number : {1, 2}) Start(number);
+  ASSERT_TRUE(Moves(1));
+  ASSERT_TRUE(Eventually([&] { return trainers_[2].lease->waits(); }));
+  ::kill(trainers_[1].pid, SIGKILL);
+  ASSERT_TRUE(Moves(2));
+  const auto ended = Noted<TurnEnded>();
+  ASSERT_FALSE(ended.empty());
+  EXPECT_EQ(ended.back().job, 1U);
+  EXPECT_LE(ended.back().at, Noted<TurnBegan>().back().at);
+}
+
+TEST_F(JobTurnsTest, ASwitchIsMeasuredFromWhenTheJobBeforeWasDone) {
+  turns_->SetPolicy(MakeJobPolicy("fifo").value());
+  Start(1);
+  ASSERT_TRUE(Moves(1));
+  scene_->stuck[1].store(true);
+  Start(2);
+  ASSERT_TRUE(Eventually([&] { return turns_->State().jobs[0].state == TurnState::kLeaving; }));
+  std::this_thread::sleep_for(100ms);
+  auto* const page = static_cast<TrainerBoard::Page*>(
+      ::mmap(nullptr, sizeof(TrainerBoard::Page), PROT_READ | PROT_WRITE, MAP_SHARED, trainers_[1].board->fd(), 0));
+  ASSERT_NE(page, MAP_FAILED);
+  const MonotonicTime before = RealClock::Instance().Now();
+  page->done.store(board::kDone);
+  const std::uint64_t one = 1;
+  ASSERT_EQ(::write(trainers_[1].bell, &one, sizeof one), 8);
+  ::munmap(page, sizeof(TrainerBoard::Page));
+  ASSERT_TRUE(Moves(2));
+  const MonotonicTime after = RealClock::Instance().Now();
+  ASSERT_TRUE(Eventually([&] { return turns_->State().switch_times.sum > 0ns; }));
+  EXPECT_LE(turns_->State().switch_times.sum, after - before) << "and not from when it was told to leave";
+}
+
 TEST_F(JobTurnsTest, GarbageInTheWordsOfTurnsStopsNobodyElse) {
   for (const std::size_t number : {1, 2, 3}) Start(number);
   for (const std::size_t number : {1, 2, 3}) ASSERT_TRUE(Moves(number));
@@ -328,7 +389,8 @@ TEST_F(JobTurnsTest, ABellThatIsSilencedCostsTimeAlone) {
   std::atomic<bool> stop{false};
   std::thread thief([&] {
     std::uint64_t count = 0;
-    while (!stop.load()) [[maybe_unused]] const ssize_t read = ::read(trainers_[1].bell, &count, sizeof count);
+    while (!stop.load()) [[maybe_unused]]
+      const ssize_t read = ::read(trainers_[1].bell, &count, sizeof count);
   });
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(Moves(2));
   stop.store(true);

@@ -388,6 +388,36 @@ class Training(TrainingTest):
         for one, other in zip(drawn, drawn[1:]):
             self.assertLessEqual(one["ts"] + one["dur"], other["ts"] + 0.01, "one after the other")
 
+    def test_who_is_paused_or_waits_for_a_turn_was_not_let_run(self):
+        models.place(self.repository, "slow", models.slow())
+        self.serve("--max-training-jobs", "2", "--job-policy", "fifo", "--training-threads", "1")
+        first, second = (self.submit(epochs=None, steps=100_000_000, evaluation=None)["id"] for _ in range(2))
+        until(lambda: (jobs := self.call("GET", "/turns")["jobs"]) and len(jobs) == 2 and jobs[0]["state"] != "loads"
+              and jobs[1]["state"] == "waits", "one waits for its turn")
+        until(lambda: "training was let run all the time: 1 trainer; 1 other waited for its turn" in self.words("beside"),
+              "the other trains")
+        for job_id in (first, second):
+            self.call("POST", f"/jobs/{job_id}/pause")
+        words = self.words("beside nobody")
+        self.assertRegex(" ".join(words), r"training was held from .* before its arrival to now because a person paused it")
+        self.assertNotIn("let run", " ".join(words))
+        self.assertEqual((self.recent()[0]["held_for"], self.recent()[0]["trainers"]), ("paused", 2))
+        document = self.server.call("GET", "/v2/trace?seconds=600").json()
+        events = check_trace(self, document)
+        self.assertLessEqual({"held: paused", "held: turn"}, {event["name"] for event in events if event["pid"] == 3})
+        turns = [event for event in events if event["pid"] == 4]
+        self.assertIn(f"job {first}", {event["name"] for event in turns})
+        lanes = {event["tid"]: event["args"]["name"] for event in document["traceEvents"]
+                 if event["name"] == "thread_name" and event["pid"] == 4}
+        for event in turns:
+            self.assertEqual(lanes[event["tid"]], f"lane {event['args']['lane']}")
+
+    def words(self, request_id):
+        client = Connection(self.server.http_port)
+        self.addCleanup(client.close)
+        self.assertEqual(client.send(body("slow", 10, request_id)).answer().status, 200)
+        return self.server.call("GET", f"/v2/trace/requests/{urllib.parse.quote(request_id)}").json()["words"]
+
     def recent(self):
         return self.server.call("GET", "/v2/colocation").json()["recent"]
 

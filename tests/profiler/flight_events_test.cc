@@ -107,7 +107,7 @@ TEST(FlightEvents, OfBatchesAndTrainingComeBackAsTheyWere) {
                                                                   .hold_heavy = 3,
                                                                   .learning = true,
                                                                   .requests = 6,
-                                                                  .trainers = 1,
+                                                                  .trainers = {.running = 1},
                                                                   .quota_left = 12ms,
                                                                   .until_refill = 40ms});
   EXPECT_EQ(decision.hold, 2);
@@ -116,11 +116,13 @@ TEST(FlightEvents, OfBatchesAndTrainingComeBackAsTheyWere) {
   EXPECT_EQ(decision.requests, 6);
   EXPECT_EQ(decision.quota_left, 12ms);
   EXPECT_EQ(decision.until_refill, 40ms);
-  EXPECT_EQ((RoundTrip<TrainerBegan, TrainerEnded>({.at = At(1ms), .trainer = 5, .threads = 2, .trainers = 3}).threads),
-            2);
-  const auto gone =
-      RoundTrip<TrainerEnded, TrainerBegan>({.at = At(1ms), .trainer = 5, .trainers = 3, .hold = 1, .hold_heavy = 2});
-  EXPECT_EQ(gone.trainers, 3);
+  EXPECT_EQ(
+      (RoundTrip<TrainerBegan, TrainerEnded>({.at = At(1ms), .trainer = 5, .threads = 2, .trainers = {.running = 3}})
+           .threads),
+      2);
+  const auto gone = RoundTrip<TrainerEnded, TrainerBegan>(
+      {.at = At(1ms), .trainer = 5, .trainers = {.running = 3}, .hold = 1, .hold_heavy = 2});
+  EXPECT_EQ(gone.trainers, TrainerCounts{.running = 3});
   EXPECT_EQ(gone.hold, 1);
   EXPECT_EQ(gone.hold_heavy, 2);
   EXPECT_EQ((RoundTrip<TrainerHeld, TrainerBegan>({.at = At(1ms), .trainer = 5, .hold = 1}).hold), 1);

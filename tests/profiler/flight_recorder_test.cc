@@ -34,6 +34,8 @@ TEST(FlightRecorder, TakesNoMemoryAfterItWasMade) {
                                    .id = ClientId::Of(id)});
     recorder->Write(RequestAdmission{.at = At(2ms), .request = 1});
     recorder->Write(TrainerHeld{.at = At(3ms), .trainer = 1, .hold = 2});
+    recorder->Write(TrainerStands{.at = At(3ms), .trainer = 1, .hold = 2, .trainers = {}});
+    recorder->Write(TurnBegan{.at = At(4ms), .job = 1, .lane = 1});
   }
   EXPECT_EQ(fakes::allocations.load(), before);
   EXPECT_EQ(recorder->requests().capacity(), 1024u);
@@ -41,10 +43,22 @@ TEST(FlightRecorder, TakesNoMemoryAfterItWasMade) {
 
 TEST(FlightRecorder, RequestsDoNotPushOutWhatIsAboutTraining) {
   const auto recorder = std::make_unique<FlightRecorder>(1024);
-  recorder->Write(TrainerBegan{.at = At(1ms), .trainer = 3, .threads = 2, .trainers = 1});
+  recorder->Write(TrainerBegan{.at = At(1ms), .trainer = 3, .threads = 2, .trainers = {.running = 1}});
   for (int i = 0; i < 100'000; ++i) recorder->Write(RequestJoined{.at = At(2ms), .request = 1, .batch = 1});
   EXPECT_EQ(Count<TrainerBegan>(recorder->training()), 1u);
   EXPECT_EQ(Count<RequestJoined>(recorder->requests()), 1024u);
+}
+
+TEST(FlightRecorder, TurnsDoNotPushOutWhatWasDecided) {
+  const auto recorder = std::make_unique<FlightRecorder>(1024);
+  recorder->Write(TrainerStands{.at = At(1ms), .trainer = 3, .trainers = {.running = 1}});
+  for (int i = 0; i < 100'000; ++i) {
+    recorder->Write(TurnBegan{.at = At(2ms), .job = 1, .lane = 1});
+    recorder->Write(TurnEnded{.at = At(3ms), .job = 1, .lane = 1, .began = At(2ms)});
+  }
+  EXPECT_EQ(Count<TrainerStands>(recorder->training()), 1u);
+  EXPECT_EQ(recorder->turns().capacity(), FlightRecorder::kTurnRecords);
+  EXPECT_EQ(Count<TurnBegan>(recorder->turns()), FlightRecorder::kTurnRecords / 2);
 }
 
 TEST(FlightRecorder, ThatIsOffKeepsNothing) {
@@ -52,7 +66,8 @@ TEST(FlightRecorder, ThatIsOffKeepsNothing) {
   EXPECT_FALSE(recorder->on());
   recorder->Write(RequestJoined{.at = At(2ms), .request = 1, .batch = 1});
   recorder->Write(TrainerHeld{.at = At(3ms), .trainer = 1, .hold = 2});
-  EXPECT_EQ(recorder->requests().written() + recorder->training().written(), 0u);
+  recorder->Write(TurnBegan{.at = At(2ms), .job = 1, .lane = 1});
+  EXPECT_EQ(recorder->requests().written() + recorder->training().written() + recorder->turns().written(), 0u);
 }
 
 }  // namespace

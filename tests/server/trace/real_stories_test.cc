@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 #include <prometheus/registry.h>
 
+#include "colocation/arbiter.h"
 #include "server/infer/inference_service.h"
 #include "server/trace/request_words.h"
 #include "tests/fakes/fake_session.h"
@@ -299,6 +300,68 @@ TEST_F(StoryTest, WhatIsNotThereIsSaidToBeGone) {
     EXPECT_THAT(story.error().message, HasSubstr("reaches back "));
     EXPECT_THAT(story.error().message, HasSubstr("1024 records"));
   }
+}
+
+// Trainers under an arbiter that stops nobody.
+class TrainingStoryTest : public StoryTest {
+ protected:
+  std::vector<std::string> Told() {
+    clock_.Advance(2ms);
+    EXPECT_TRUE(Send("one").answer.get());
+    return Words("one");
+  }
+
+  const std::unique_ptr<const ColocationPolicy> idle_ = MakeColocationPolicy("idle").value();
+  Arbiter arbiter_{clock_, *idle_, {}, {}, &recorder_};
+};
+
+TEST_F(TrainingStoryTest, WithoutATrainerNothingIsSaidOfTraining) {
+  EXPECT_THAT(Told(), Not(Contains(HasSubstr("train"))));
+  auto lease = arbiter_.Admit({});
+  clock_.Advance(1ms);
+  lease.reset();
+  EXPECT_THAT(Told(), Not(Contains(HasSubstr("train"))));
+}
+
+TEST_F(TrainingStoryTest, APausedTrainerWasNotLetRun) {
+  const auto lease = arbiter_.Admit({});
+  EXPECT_THAT(Told(), Contains("training was let run all the time: 1 trainer"));
+  lease->SetPaused(true);
+  EXPECT_THAT(Told(), Contains("training was held from 2.0 ms before its arrival to now because a person paused it"));
+  EXPECT_THAT(Told(), Not(Contains(HasSubstr("let run"))));
+  lease->SetPaused(false);
+  EXPECT_THAT(Told(), Contains("training was let run all the time: 1 trainer"));
+}
+
+TEST_F(TrainingStoryTest, OneThatIsPausedMeanwhileWasHeldFromThenOn) {
+  const auto lease = arbiter_.Admit({});
+  Sent first = Occupy();
+  clock_.Advance(3ms);
+  lease->SetPaused(true);
+  clock_.Advance(1ms);
+  lease->SetPaused(false);
+  held_ = false;
+  ASSERT_TRUE(first.answer.get());
+  EXPECT_THAT(Words("first"),
+              Contains("training was held from 3.0 ms after its arrival to 4.0 ms after its arrival because a person "
+                       "paused it"));
+}
+
+TEST_F(TrainingStoryTest, OfTwoTrainersOneHasTheTurn) {
+  const auto one = arbiter_.Admit({});
+  const auto other = arbiter_.Admit({});
+  other->SetWaiting(true);
+  EXPECT_THAT(Told(), Contains("training was let run all the time: 1 trainer; 1 other waited for its turn"));
+  Sent first = Occupy();
+  clock_.Advance(1ms);
+  one->SetWaiting(true);
+  other->SetWaiting(false);
+  clock_.Advance(1ms);
+  held_ = false;
+  ASSERT_TRUE(first.answer.get());
+  EXPECT_THAT(Words("first"), Contains("training was let run all the time: 1 trainer; 1 other waited for its turn"));
+  one->SetPausedAtBoundary(true);
+  EXPECT_THAT(Told(), Contains("training was let run all the time: 1 trainer; 1 other was paused"));
 }
 
 TEST_F(StoryTest, AShortRunByTheThreadThatBroughtIt) {

@@ -195,11 +195,31 @@ TEST(RequestWords, SayWhenTrainingWasHeldAndWhy) {
   story.training = {{.from = kArrival, .hold_heavy = HoldReason::kRequests, .trainers = 1, .requests = 1}};
   EXPECT_THAT(WordsOf(story), Contains(HasSubstr("heavy operators of training were held from")));
   story.training = {{.from = kArrival - 1s, .trainers = 2}};
+  story.trainers = {.running = 2};
   EXPECT_THAT(WordsOf(story), Contains("training was let run all the time: 2 trainers"));
   story.training = {{.from = kArrival + 15ms, .trainers = 2}};
   EXPECT_THAT(WordsOf(story), Contains("training was let run 5.0 ms of it: 2 trainers"));
   story.training_since = kArrival + 14ms;
   EXPECT_THAT(WordsOf(story), Contains("what was decided of training until 14.0 ms after its arrival is overwritten"));
+}
+
+TEST(RequestWords, SayWhoCouldNotTrain) {
+  RequestStory story = Answered();
+  story.training = {{.from = kArrival - 1s, .trainers = 2}};
+  const auto words = [&](TrainerCounts trainers) {
+    story.trainers = trainers;
+    return WordsOf(story).back();
+  };
+  EXPECT_EQ(words({.running = 1, .waiting = 1}),
+            "training was let run all the time: 1 trainer; 1 other waited for its "
+            "turn");
+  EXPECT_EQ(words({.running = 2, .waiting = 2, .paused = 1}),
+            "training was let run all the time: 2 trainers; 2 others waited for their turns, 1 other was paused");
+  EXPECT_EQ(words({.running = 1, .paused = 2}), "training was let run all the time: 1 trainer; 2 others were paused");
+  EXPECT_EQ(words({.waiting = 1, .paused = 1}), "nobody trained: 1 trainer waited for its turn, 1 trainer was paused");
+  EXPECT_EQ(StoryJson(story)["trainers"]["waiting"].asInt(), 1);
+  EXPECT_EQ(StoryJson(story)["trainers"]["paused"].asInt(), 1);
+  EXPECT_EQ(StoryJson(story)["trainers"]["running"].asInt(), 0);
 }
 
 TEST(RequestWords, ManyHoldsAreSummedUp) {

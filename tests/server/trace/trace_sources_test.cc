@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -137,8 +138,8 @@ TEST_F(TraceTest, OfNothingIsStillATrace) {
 
 TEST_F(TraceTest, ShowsRequestsTheirRunsAndTraining) {
   const TrainingNotes notes(&recorder_);
-  notes.Began(At(1ms), 0, 2, {.trainers = 1, .hold = {}, .hold_heavy = {}});
-  notes.Decided(At(3ms), HoldReason::kQuota, {}, {.requests = 1, .trainers = 1, .quotas = {}});
+  notes.Began(At(1ms), 0, 2, {.trainers = {.running = 1}, .hold = {}, .hold_heavy = {}});
+  notes.Decided(At(3ms), HoldReason::kQuota, {}, {.requests = 1, .trainers = {.running = 1}, .quotas = {}});
   notes.Held(At(3ms), 0, HoldReason::kQuota);
   Batch(1, 0, 2ms, 9ms);
   Request(1, 1ms, 1, 2ms, 10ms);
@@ -151,11 +152,56 @@ TEST_F(TraceTest, ShowsRequestsTheirRunsAndTraining) {
 
 TEST_F(TraceTest, ATrainerIsCalledByItsJob) {
   const TrainingNotes notes(&recorder_);
-  notes.Began(At(1ms), 0, 2, {.trainers = 1, .hold = {}, .hold_heavy = {}}, 7);
-  notes.Began(At(2ms), 1, 2, {.trainers = 2, .hold = {}, .hold_heavy = {}});
+  notes.Began(At(1ms), 0, 2, {.trainers = {.running = 1}, .hold = {}, .hold_heavy = {}}, 7);
+  notes.Began(At(2ms), 1, 2, {.trainers = {.running = 2}, .hold = {}, .hold_heavy = {}});
   notes.Held(At(3ms), 2, HoldReason::kQuota, 9);  // Whose beginning was overwritten.
   EXPECT_THAT(Tracks(Events(0ms, 20ms), kTrainingTracks),
               UnorderedElementsAre("decisions", "job 7", "trainer 1", "job 9"));
+}
+
+TEST_F(TraceTest, ATrainerThatIsPausedOrWaitsDoesNotRun) {
+  const TrainingNotes notes(&recorder_);
+  notes.Began(At(1ms), 0, 2, {.trainers = {.running = 1}, .hold = {}, .hold_heavy = {}}, 7);
+  notes.Stands(At(3ms), 0, HoldReason::kTurn, {.trainers = {.waiting = 1}, .hold = {}, .hold_heavy = {}}, 7);
+  notes.Stands(At(6ms), 0, HoldReason::kPaused, {.trainers = {.paused = 1}, .hold = {}, .hold_heavy = {}}, 7);
+  // A decision, and the trainer.
+  EXPECT_THAT(Names(Events(7ms, 20ms), "X", kTrainingTracks), UnorderedElementsAre("held: paused", "held: paused"));
+  EXPECT_THAT(Names(Events(4ms, 5ms), "X", kTrainingTracks), UnorderedElementsAre("runs", "held: turn"));
+}
+
+TEST_F(TraceTest, ShowsWhoHadTheTurnInWhichLane) {
+  recorder_.Write(TurnBegan{.at = At(1ms), .job = 7, .lane = 3});
+  recorder_.Write(TurnBegan{.at = At(2ms), .job = 9, .lane = 4});
+  recorder_.Write(TurnEnded{.at = At(5ms), .job = 7, .lane = 3, .began = At(1ms)});
+  recorder_.Write(TurnBegan{.at = At(5ms), .job = 8, .lane = 3});
+  recorder_.Write(TurnEnded{.at = At(7ms), .job = 8, .lane = 3, .began = At(5ms)});
+  recorder_.Write(TurnBegan{.at = At(7ms), .job = 7, .lane = 3});
+  // Of this one only the end is kept.
+  recorder_.Write(TurnEnded{.at = At(4ms), .job = 6, .lane = 0, .began = At(1ms)});
+  const auto events = Events(3ms, 20ms);
+  EXPECT_THAT(Tracks(events, kLaneTracks), UnorderedElementsAre("lane 0", "lane 3", "lane 4"));
+  using Shown = std::tuple<std::string, Json::Int64, double, double>;
+  std::vector<Shown> shown;
+  for (const Json::Value& event : events) {
+    if (event["ph"] != "X" || event["pid"].asInt() != kLaneTracks) continue;
+    shown.emplace_back(event["name"].asString(), event["args"]["lane"].asInt64(), event["ts"].asDouble() - Micros(0ms),
+                       event["dur"].asDouble());
+  }
+  EXPECT_THAT(shown, UnorderedElementsAre(Shown("job 6", 0, 3000, 1000), Shown("job 7", 3, 3000, 2000),
+                                          Shown("job 8", 3, 5000, 2000), Shown("job 7", 3, 7000, 13000),
+                                          Shown("job 9", 4, 3000, 17000)));
+}
+
+TEST_F(TraceTest, WithoutTurnsThereAreNoLanes) {
+  recorder_.Write(TurnEnded{.at = At(4ms), .job = 6, .lane = 0, .began = At(1ms)});
+  for (const Json::Value& event : Events(5ms, 20ms)) EXPECT_NE(event["pid"].asInt(), kLaneTracks) << event;
+}
+
+TEST_F(TraceTest, TurnsWhoseEndsWereLostDoNotOverlap) {
+  recorder_.Write(TurnBegan{.at = At(1ms), .job = 7, .lane = 3});
+  recorder_.Write(TurnBegan{.at = At(5ms), .job = 8, .lane = 3});
+  recorder_.Write(TurnBegan{.at = At(6ms), .job = 8, .lane = 4});
+  EXPECT_THAT(Names(Events(0ms, 20ms), "X", kLaneTracks), UnorderedElementsAre("job 7", "job 8", "job 8"));
 }
 
 TEST_F(TraceTest, ShowsOperatorsOfTrainers) {
@@ -210,7 +256,7 @@ TEST_F(TraceTest, RunsOfSeveralFrontEndsDoNotOverlap) {
 }
 
 TEST_F(TraceTest, SaysHowMuchOfTheTimeIsKnown) {
-  for (int i = 0; i < 3000; ++i) Request(static_cast<std::uint64_t>(i + 1), i * 1ms, 0, 0ms, i * 1ms + 500us);
+  for (int i = 0; i < 3000; ++i) Request(static_cast<std::uint64_t>(i) + 1, i * 1ms, 0, 0ms, i * 1ms + 500us);
   const auto events = Events(0s, 3s);
   EXPECT_EQ(about_["asked_seconds"], "3.000");
   EXPECT_LT(std::stod(about_["covered_seconds"].asString()), 0.6);
@@ -219,7 +265,7 @@ TEST_F(TraceTest, SaysHowMuchOfTheTimeIsKnown) {
 }
 
 TEST_F(TraceTest, ARequestThatWasLongOnItsWayDoesNotMakeItReachBack) {
-  for (int i = 0; i < 2000; ++i) Request(static_cast<std::uint64_t>(i + 1), i * 1ms, 0, 0ms, i * 1ms + 500us);
+  for (int i = 0; i < 2000; ++i) Request(static_cast<std::uint64_t>(i) + 1, i * 1ms, 0, 0ms, i * 1ms + 500us);
   recorder_.Write(RequestArrived{.at = At(-1h), .request = 5000, .model = 0, .id = {}});
   Events(0s, 2s);
   EXPECT_LT(std::stod(about_["covered_seconds"].asString()), 0.6);
@@ -227,15 +273,23 @@ TEST_F(TraceTest, ARequestThatWasLongOnItsWayDoesNotMakeItReachBack) {
 
 TEST_F(TraceTest, ReachesBackAsFarAsWhatIsKnownOfTraining) {
   const TrainingNotes notes(&recorder_);
-  for (int i = 0; i < 5096; ++i) notes.Held(At(i * 1ms), 0, std::nullopt);
-  Events(0s, 5096ms);
+  static_assert(FlightRecorder::kTrainingRecords == 8192);
+  for (int i = 0; i < 9000; ++i) notes.Held(At(i * 1ms), 0, std::nullopt);
+  Events(0s, 9s);
+  EXPECT_EQ(about_["covered_seconds"], "8.192");
+}
+
+TEST_F(TraceTest, ReachesBackAsFarAsWhatIsKnownOfTurns) {
+  static_assert(FlightRecorder::kTurnRecords == 4096);
+  for (int i = 0; i < 5000; ++i) recorder_.Write(TurnBegan{.at = At(i * 1ms), .job = 7, .lane = 3});
+  Events(0s, 5s);
   EXPECT_EQ(about_["covered_seconds"], "4.096");
 }
 
 TEST(WriteTrace, SaysWhatWasTooMuch) {
   FlightRecorder recorder(65'536);
   for (int i = 0; i < 20'010; ++i) {
-    const auto number = static_cast<std::uint64_t>(i + 1);
+    const auto number = static_cast<std::uint64_t>(i) + 1;
     recorder.Write(RequestArrived{.at = At(i * 1ms), .request = number, .model = 0, .id = {}});
     recorder.Write(RequestAnswered{.at = At((i + 1) * 1ms), .request = number});
   }
