@@ -20,7 +20,7 @@ constexpr std::chrono::seconds kMostBetweenLooks{1};
 
 // The same for every server of a state folder, and another for those of others.
 std::string GroupName(const std::filesystem::path& state, const std::string& name) {
-  struct stat status {};
+  struct stat status{};
   (void)::stat(state.c_str(), &status);
   return Format("tandem-{}-{}-{}", status.st_dev, status.st_ino, name);
 }
@@ -41,8 +41,8 @@ bool Fits(const TrainerRun& run) {
 }
 
 // The limit on data that holds a trainer to its memory where no control group does. It also counts what libraries set
-// aside and never touch, several hundred megabytes, for which a plan that fits to the byte leaves no room: such a job is
-// held to its bound by what it holds alone, and to this for the worst.
+// aside and never touch, several hundred megabytes, for which a plan that fits to the byte leaves no room: such a job
+// is held to its bound by what it holds alone, and to this for the worst.
 std::optional<std::uint64_t> DataLimit(const TrainerRun& run, std::optional<std::uint64_t> memory) {
   constexpr std::uint64_t kSetAside = std::uint64_t{1} << 30;
   return memory && Fits(run) ? *memory + kSetAside : memory;
