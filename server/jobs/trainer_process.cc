@@ -285,7 +285,8 @@ std::uint64_t TrainerProcess::ResidentBytes() const {
 
 std::uint64_t TrainerProcess::AnonymousBytes() const {
   const Pages pages = PagesOf(pid_);
-  return (pages.resident - std::min(pages.shared, pages.resident)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  return (pages.resident - std::min(pages.shared, pages.resident)) *
+         static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
 std::uint64_t TrainerProcess::PeakResidentBytes() const {
