@@ -166,13 +166,17 @@ std::vector<WatchedOp> OpWatch::OpsNow(const TrainerBoard& board) const {
   return ops;
 }
 
-std::set<std::size_t> OpWatch::Gated() const {
-  std::set<std::size_t> gated;
-  if (gate_ == GatedOps::kNone) return gated;
+GatedPlaces OpWatch::Gated(ModelBits& models) const {
+  GatedPlaces gated;
   for (std::size_t i = 0; i < ops_.size(); ++i) {
-    const OpVerdict& verdict = ops_[i].verdict;
-    const bool counts = gate_ == GatedOps::kHeavy || verdict.measured;
-    if (verdict.op_class == OpClass::kHeavy && counts) gated.insert(i);
+    ModelSet waits_for = 0;
+    if (gate_ == GatedOps::kHeavy && ops_[i].verdict.op_class == OpClass::kHeavy) waits_for = kEveryModel;
+    if (gate_ == GatedOps::kHeavyAsMeasured) {
+      for (const OpPairing& pairing : ops_[i].pairings) {
+        if (pairing.heavy()) waits_for |= SetOf(models.BitOf(pairing.seen.model));
+      }
+    }
+    if (waits_for != 0) gated[i] = waits_for;
   }
   return gated;
 }

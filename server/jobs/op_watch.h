@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -11,6 +10,7 @@
 #include <json/value.h>
 
 #include "api/base/clock.h"
+#include "colocation/model_bits.h"
 #include "colocation/policy.h"
 #include "colocation/trainer_board.h"
 #include "profiler/interference.h"
@@ -54,8 +54,9 @@ class OpWatch {
   // What each of its operators does to requests for a model, where enough is known: [{"kind", "name", "class", "why",
   // "ratio", "error", "runs"}, …], those that slow them most certainly first, and no more than a few.
   [[nodiscard]] std::vector<Json::Value> Beside(const std::string& model) const;
-  // Those that are to wait, by their places.
-  [[nodiscard]] std::set<std::size_t> Gated() const;
+  // Those that are to wait, and for requests of which models: those beside which they are heavy, or all, as the policy
+  // wants it.
+  [[nodiscard]] GatedPlaces Gated(ModelBits& models) const;
 
  private:
   void Measure(const TrainerBoard& board, std::span<const RunSample> runs);

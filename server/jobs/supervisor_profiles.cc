@@ -38,7 +38,7 @@ void Supervisor::WatchOps(Active& active, std::span<const RunSample> runs) {
     if (change.model.empty()) metrics_.Classified(change.now.op_class);
     if (active.class_changes.size() < kMostClassChanges) active.class_changes.push_back(std::move(change));
   }
-  active.trainer->SetGated(active.ops.Gated());
+  if (options_.arbiter != nullptr) active.trainer->SetGated(active.ops.Gated(options_.arbiter->models()));
   TellClasses(active, false);
   const AcknowledgementTimes times = active.trainer->Acknowledgements();
   metrics_.Acknowledged(times, std::exchange(active.counted_acknowledgements, times));

@@ -13,9 +13,9 @@ namespace {
 constexpr const char* kAnswer =
     R"({"live":true,"total_ms":100.0,"ops":[
         {"kind":"Conv gradient","name":"a<b>","count":10,"total_ms":70.0,"typical_ms":7.0,"share":0.7,"gflop":1.0,"mb":2.0,
-         "class":"heavy","why":"slower (m)","interference":[
-           {"model":"m","class":"heavy","why":"slower (m)","ratio":1.2,"error":0.01,"runs":90.0},
-           {"model":"other","class":"light","why":"no longer (other)","ratio":1.01,"error":0.01,"runs":40.0}]},
+         "class":"heavy","why":"slower: m","interference":[
+           {"model":"m","class":"heavy","why":"slower: m","ratio":1.2,"error":0.01,"runs":90.0},
+           {"model":"other","class":"light","why":"no longer: other","ratio":1.01,"error":0.01,"runs":40.0}]},
         {"kind":"Conv","name":"a<b>","count":10,"total_ms":25.0,"typical_ms":2.5,"share":0.25,"gflop":1.0,"mb":2.0,
          "class":"heavy","why":"takes 2.50 ms","interference":[]},
         {"kind":"update","name":"","count":40,"total_ms":5.0,"typical_ms":0.1,"share":0.05,"gflop":0.0,"mb":0.0,
@@ -27,9 +27,9 @@ OpProfileView Profile() {
 
 TEST(OpProfileText, ShowsTheFirstAndCountsTheOthers) {
   EXPECT_EQ(OpProfileTable(Profile(), 1),
-            "operator       node  count  total ms  typical ms   share  class  requests beside it                why\n"
-            "Conv gradient  a<b>     10      70.0       7.000  70.0 %  heavy            1.20 × m         slower (m)\n"
-            "                                                          light        1.01 × other  no longer (other)\n"
+            "operator       node  count  total ms  typical ms   share  class  requests beside it               why\n"
+            "Conv gradient  a<b>     10      70.0       7.000  70.0 %  heavy            1.20 × m         slower: m\n"
+            "                                                          light        1.01 × other  no longer: other\n"
             "and 2 more, 30.0 % of the time: --top\n"
             "0.10 s in all, of the trainer that runs\n");
   EXPECT_EQ(OpProfileTable(Profile(), 20).find("more"), std::string::npos);

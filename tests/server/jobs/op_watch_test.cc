@@ -2,7 +2,6 @@
 
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -67,6 +66,7 @@ class OpWatchTest : public testing::Test {
   const std::unique_ptr<TrainerBoard> board_ = TrainerBoard::Create().value();
   FakeClock clock_;
   BoardGate gate_{*board_, clock_, [](int, int) {}};
+  ModelBits models_;
 };
 
 TEST_F(OpWatchTest, GatesWhatIsHeavyAsThePolicyWants) {
@@ -75,9 +75,9 @@ TEST_F(OpWatchTest, GatesWhatIsHeavyAsThePolicyWants) {
   OpWatch none(GatedOps::kNone);
   Train(20);
   for (OpWatch* watch : {&all, &measured, &none}) EXPECT_TRUE(Look(*watch).empty()) << "a first look is no change";
-  EXPECT_EQ(all.Gated(), std::set<std::size_t>{1});
-  EXPECT_TRUE(measured.Gated().empty()) << "nobody has seen it slow a request";
-  EXPECT_TRUE(none.Gated().empty());
+  EXPECT_EQ(all.Gated(models_), (GatedPlaces{{1, kEveryModel}}));
+  EXPECT_TRUE(measured.Gated(models_).empty()) << "nobody has seen it slow a request";
+  EXPECT_TRUE(none.Gated(models_).empty());
   EXPECT_EQ(all.ops()[1].verdict.reason, "takes 5.00 ms");
 }
 
@@ -113,7 +113,7 @@ TEST_F(OpWatchTest, TellsWhenAnOperatorIsTakenForSomethingElseAndWhy) {
   EXPECT_EQ(changes[1].model, "");
   EXPECT_EQ(changes[1].now.op_class, OpClass::kHeavy);
   EXPECT_TRUE(changes[1].now.measured);
-  EXPECT_EQ(watch.Gated(), std::set<std::size_t>{1});
+  EXPECT_EQ(watch.Gated(models_), (GatedPlaces{{1, SetOf(models_.BitOf("m"))}}));
   const Json::Value json = ChangesToJson(changes);
   EXPECT_EQ(json["count"], 2U);
   for (const Json::Value& change : json["changes"]) {
@@ -141,6 +141,7 @@ TEST_F(OpWatchTest, AnOperatorHasAClassBesideEachModel) {
   EXPECT_EQ(Classes(watch.ops()[1]),
             (std::map<std::string, OpClass>{{"hardy", OpClass::kLight}, {"slowed", OpClass::kHeavy}}));
   EXPECT_EQ(watch.ops()[1].verdict.op_class, OpClass::kHeavy) << "as beside the model that it slows most";
+  EXPECT_EQ(watch.Gated(models_), (GatedPlaces{{1, SetOf(models_.BitOf("slowed"))}})) << "it waits for no other";
   EXPECT_EQ(watch.Beside("slowed")[0]["class"], "heavy");
   EXPECT_EQ(watch.Beside("hardy")[1]["name"], "large");
   EXPECT_EQ(watch.Beside("hardy")[1]["class"], "light");
@@ -168,12 +169,14 @@ TEST_F(OpWatchTest, EachPairingGoesBackByItself) {
   EXPECT_EQ(changes[0].now.op_class, OpClass::kLight);
   EXPECT_EQ(changes[1].model, "b");
   EXPECT_EQ(changes[1].now.op_class, OpClass::kHeavy);
+  (void)TrainBeside(watch, 400, {{"a", 1.5}, {"b", 1.5}});
+  EXPECT_EQ(watch.Gated(models_), (GatedPlaces{{1, SetOf(models_.BitOf("a")) | SetOf(models_.BitOf("b"))}}));
 }
 
 TEST_F(OpWatchTest, TellsWhenTooLittleIsKnownOfAPairingAnyMore) {
   OpWatch watch(GatedOps::kHeavyAsMeasured);
   (void)TrainBeside(watch, 200, {{"gone", 1.5}});
-  ASSERT_EQ(watch.Gated(), std::set<std::size_t>{1});
+  ASSERT_EQ(watch.Gated(models_).size(), 1U);
   clock_.Advance(20 * InterferenceMeter::kHalfLife);
   const auto changes = Look(watch);
   ASSERT_EQ(changes.size(), 1U);
@@ -182,7 +185,7 @@ TEST_F(OpWatchTest, TellsWhenTooLittleIsKnownOfAPairingAnyMore) {
   EXPECT_EQ(changes[0].now.reason, "too little is known of requests of gone beside it");
   EXPECT_FALSE(ChangesToJson(changes)["changes"][0].isMember("ratio"));
   EXPECT_TRUE(watch.ops()[1].pairings.empty()) << "nothing is kept of it";
-  EXPECT_TRUE(watch.Gated().empty());
+  EXPECT_TRUE(watch.Gated(models_).empty());
 }
 
 TEST_F(OpWatchTest, AProfileTellsOfAFewModelsTheWorstFirst) {
