@@ -74,7 +74,7 @@ Result<Trainer> StartTrainer(const BenchContext& context, Arbiter& arbiter) {
   if (trainer.pidfd < 0) return Fail(ErrorCode::kUnavailable, "a process cannot be held: {}", ErrnoText());
   TANDEM_ASSIGN(trainer.board, TrainerBoard::Create());
   trainer.lease = arbiter.Admit({.pidfd = trainer.pidfd, .board = trainer.board.get()});
-  trainer.lease->SetGated({0});
+  trainer.lease->SetGated({{0, kEveryModel}});
   return trainer;
 }
 

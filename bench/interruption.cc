@@ -116,7 +116,7 @@ Result<SeriesMap> Interruption::Run(BenchContext& context, const std::set<std::s
   BoardGate gate(*board, clock, [](int, int) {});
   gate.Announce(std::vector<OpInfo>(1));
   const auto lease = arbiter.Admit({.pidfd = counting->pidfd(), .board = board.get()});
-  lease->SetGated({0});
+  lease->SetGated({{0, kEveryModel}});
   SeriesMap series;
   for (int round = 0; round < context.pace.rounds; ++round) {
     context.say(Format("stopping in the middle of an operator: round {} of {}", round + 1, context.pace.rounds));

@@ -60,20 +60,24 @@ std::unique_ptr<TrainerLease> Arbiter::Admit(const ArbitratedTrainer& trainer) {
   return std::unique_ptr<TrainerLease>(new TrainerLease(*this, id));
 }
 
-void Arbiter::RequestBegan() {
-  if (pending_.fetch_add(1) != 0) return;
-  if (hears_of_requests_.load()) news_.Notify();
+void Arbiter::RequestBegan(ModelBit model) {
+  TellEdge(requests_.Began(model), model);
 }
 
-void Arbiter::RequestEnded() {
-  answered_.fetch_add(1, std::memory_order_relaxed);
-  if (pending_.fetch_sub(1) == 1 && hears_of_requests_.load()) news_.Notify();
+void Arbiter::RequestEnded(ModelBit model) {
+  TellEdge(requests_.Ended(model), model);
+}
+
+void Arbiter::TellEdge(RequestsUnderWay::Edge edge, ModelBit model) {
+  if ((edge.of_all && hears_of_requests_.load()) || (edge.of_model && (hears_of_models_.load() & SetOf(model)) != 0)) {
+    news_.Notify();
+  }
 }
 
 ArbiterState Arbiter::State() const {
   const MutexLock lock(mu_);
   ArbiterState state = state_;
-  state.pending = pending_.load(std::memory_order_relaxed);
+  state.pending = requests_.pending();
   for (const auto& [id, trainer] : trainers_) {
     state.trainers.push_back({.job = trainer.who.job,
                               .pid = trainer.who.pid,
@@ -99,7 +103,7 @@ std::optional<ColocationDecision> Arbiter::Decide(ColocationSnapshot seen) {
   seen.quotas = views_;
   if (!ledgers_.empty()) {
     demand_.Look(clock_.Now(),
-                 {.used = served_, .answered = answered_.load(std::memory_order_relaxed), .pending = seen.pending});
+                 {.used = served_, .answered = requests_.answered(), .pending = seen.pending});
     seen.demand = demand_.demand();
   }
   seen.now = clock_.Now().time_since_epoch();
@@ -183,8 +187,10 @@ void Arbiter::LetOn(Trainer& trainer) {
   SetPermit(trainer, Permit::kRun);
 }
 
-bool Arbiter::AnyGated() const {
-  return std::ranges::any_of(trainers_, [](const auto& entry) { return !entry.second.gated.empty(); });
+ModelSet Arbiter::GatedModels() const {
+  ModelSet models = 0;
+  for (const auto& [id, trainer] : trainers_) models |= trainer.gated_models;
+  return models;
 }
 
 bool Arbiter::AllYield() const {
@@ -196,8 +202,9 @@ void Arbiter::SetThreads(Trainer& trainer, int threads) {
   if (trainer.who.board != nullptr) trainer.who.board->SetThreads(threads);
 }
 
-void Arbiter::SetPermit(Trainer& trainer, Permit permit) {
-  trainer.reins.SetPermit(permit, clock_.Now());
+void Arbiter::SetPermit(Trainer& trainer, Permit permit, ModelSet slowed) {
+  // Of others it need not hear.
+  trainer.reins.SetPermit(permit, slowed & trainer.gated_models, clock_.Now());
 }
 
 void Arbiter::SetHold(std::optional<HoldReason> hold, std::optional<HoldReason> hold_heavy, TrainingNotes::Seen seen,
@@ -221,9 +228,10 @@ std::optional<MonotonicTime> Arbiter::InterruptedUntil(Trainer& trainer, Monoton
   return trainer.interrupted_until;
 }
 
-std::chrono::nanoseconds Arbiter::Apply(const ColocationDecision& decision, std::int64_t pending, MonotonicTime began) {
+std::chrono::nanoseconds Arbiter::Apply(const ColocationDecision& decision, const ColocationSnapshot& seen,
+                                        MonotonicTime began) {
   SetHold(decision.hold, decision.hold_heavy,
-          {.requests = pending, .trainers = {}, .quotas = views_, .learning = held_to_learn_}, began);
+          {.requests = seen.pending, .trainers = {}, .quotas = views_, .learning = held_to_learn_}, began);
   state_.threads = decision.threads;
   state_.decisions.Add(clock_.Now() - began);
   ReadLedgers();
@@ -232,7 +240,9 @@ std::chrono::nanoseconds Arbiter::Apply(const ColocationDecision& decision, std:
     const bool ruled = !trainer.exempt && !trainer.paused;
     // Before it is looked what runs: what begins later waits. Nobody would let one on that is lost: whoever cannot be
     // held is not counted any more.
-    if (ruled) SetPermit(trainer, decision.hold_heavy && !trainer.lost ? Permit::kLightOnly : Permit::kRun);
+    if (ruled) {
+      SetPermit(trainer, decision.hold_heavy && !trainer.lost ? Permit::kLightOnly : Permit::kRun, seen.slowed);
+    }
     std::optional<HoldReason> hold = decision.hold;
     // One that stands at its next operator only does that already: heavy ones do not begin.
     if (ruled && !hold && decision.interrupt_heavy && trainer.reins.at_once()) {
@@ -261,7 +271,7 @@ void Arbiter::Run() {
       const auto decision = Decide(*seen);
       if (!decision) continue;
       const MutexLock lock(mu_);
-      const std::chrono::nanoseconds lasts = Apply(*decision, seen->pending, began);
+      const std::chrono::nanoseconds lasts = Apply(*decision, *seen, began);
       if (lasts != std::chrono::nanoseconds::max()) wait = lasts;
     }
     news_.Wait(heard, wait);
@@ -273,15 +283,20 @@ std::optional<ColocationSnapshot> Arbiter::Look() {
   state_.yields = AllYield();
   if (NobodyToHold()) {
     hears_of_requests_.store(false);
-    SetHold(std::nullopt, std::nullopt, {.requests = pending_.load(), .trainers = {}, .quotas = {}, .learning = false},
+    hears_of_models_.store(0);
+    SetHold(std::nullopt, std::nullopt,
+            {.requests = requests_.pending(), .trainers = {}, .quotas = {}, .learning = false},
             clock_.Now());
     return std::nullopt;
   }
   const auto trainers = static_cast<int>(
       std::ranges::count_if(trainers_, [](const auto& entry) { return !entry.second.stands() && !entry.second.lost; }));
-  ColocationSnapshot seen = machine_.Seen(pending_.load(), trainers);
+  // Before it is looked who is there: whoever comes later tells.
+  const ModelSet gated = GatedModels();
+  hears_of_models_.store(gated);
+  ColocationSnapshot seen = machine_.Seen(requests_.pending(), trainers);
   seen.held = state_.hold.has_value();
-  seen.gated = AnyGated();
+  seen.slowed = requests_.Among(gated);
   seen.yields = state_.yields;
   return seen;
 }
@@ -340,13 +355,15 @@ void TrainerLease::SetExempt() {
   arbiter_.TellNotes(trainer, arbiter_.clock_.Now());
 }
 
-void TrainerLease::SetGated(const std::set<std::size_t>& ops) {
+void TrainerLease::SetGated(const GatedPlaces& ops) {
   {
     const MutexLock lock(arbiter_.mu_);
     Arbiter::Trainer& trainer = arbiter_.trainers_.at(id_);
     if (trainer.gated == ops || trainer.who.board == nullptr) return;
     trainer.who.board->SetGated(ops);
     trainer.gated = ops;
+    trainer.gated_models = 0;
+    for (const auto& [place, models] : ops) trainer.gated_models |= models;
   }
   arbiter_.news_.Notify();
 }

@@ -7,7 +7,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -18,9 +17,11 @@
 #include "colocation/arbiter_state.h"
 #include "colocation/arbitrated_machine.h"
 #include "colocation/demand_meter.h"
+#include "colocation/model_bits.h"
 #include "colocation/policy.h"
 #include "colocation/quota_ledger.h"
 #include "colocation/quota_looks.h"
+#include "colocation/requests_under_way.h"
 #include "colocation/trainer_board.h"
 #include "colocation/trainer_reins.h"
 #include "colocation/training_notes.h"
@@ -62,10 +63,12 @@ class Arbiter {
   [[nodiscard]] std::unique_ptr<TrainerLease> Admit(const ArbitratedTrainer& trainer) EXCLUDES(mu_);
 
   [[nodiscard]] const ColocationPolicy& policy() const { return policy_; }
+  // By which requests, and operators that slow them, name their models.
+  [[nodiscard]] ModelBits& models() { return models_; }
 
-  // A request was let in, or answered.
-  void RequestBegan() EXCLUDES(mu_);
-  void RequestEnded() EXCLUDES(mu_);
+  // A request for that model was let in, or answered.
+  void RequestBegan(ModelBit model = kAnyModel);
+  void RequestEnded(ModelBit model = kAnyModel);
 
   [[nodiscard]] ArbiterState State() const EXCLUDES(mu_);
 
@@ -76,7 +79,8 @@ class Arbiter {
     std::uint64_t id = 0;
     ArbitratedTrainer who;
     TrainerReins reins;
-    std::set<std::size_t> gated;  // Its operators that wait while heavy ones are held.
+    GatedPlaces gated;          // Its operators that wait while heavy ones are held.
+    ModelSet gated_models = 0;  // All that those wait for.
     bool exempt = false;
     bool paused = false;
     bool waits = false;               // At a boundary, for its turn among jobs.
@@ -108,13 +112,15 @@ class Arbiter {
   // `seen` without its quotas. Nullopt: requests may have come or gone unheard of, look again.
   [[nodiscard]] std::optional<ColocationDecision> Decide(ColocationSnapshot seen);
   [[nodiscard]] bool NobodyToHold() const REQUIRES(mu_);
-  // What was decided just now, from a look that began at that time and saw so many requests. Returns how long it lasts
-  // if nothing happens.
-  std::chrono::nanoseconds Apply(const ColocationDecision& decision, std::int64_t pending, MonotonicTime began)
-      REQUIRES(mu_);
+  // What was decided just now, from a look that began at that time. Returns how long it lasts if nothing happens.
+  std::chrono::nanoseconds Apply(const ColocationDecision& decision, const ColocationSnapshot& seen,
+                                 MonotonicTime began) REQUIRES(mu_);
+  // Wakes the thread if it is to hear of that.
+  void TellEdge(RequestsUnderWay::Edge edge, ModelBit model);
   // Until when it stands still because of the operator that it is in; nullopt: that may go on.
   [[nodiscard]] std::optional<MonotonicTime> InterruptedUntil(Trainer& trainer, MonotonicTime now) REQUIRES(mu_);
-  [[nodiscard]] bool AnyGated() const REQUIRES(mu_);
+  // That some operator waits for.
+  [[nodiscard]] ModelSet GatedModels() const REQUIRES(mu_);
   [[nodiscard]] bool AllYield() const REQUIRES(mu_);
   void ReadLedgers() REQUIRES(mu_);
   // Remembers what was decided, and tells the recorder when it is something new, with what it was decided from.
@@ -123,7 +129,8 @@ class Arbiter {
                MonotonicTime now) REQUIRES(mu_);
   [[nodiscard]] TrainingNotes::Standing Standing() const REQUIRES(mu_);
   void ApplyTo(Trainer& trainer, std::optional<HoldReason> hold) REQUIRES(mu_);
-  void SetPermit(Trainer& trainer, Permit permit) REQUIRES(mu_);
+  // `slowed` are models with requests under way.
+  void SetPermit(Trainer& trainer, Permit permit, ModelSet slowed = 0) REQUIRES(mu_);
   void SetThreads(Trainer& trainer, int threads) REQUIRES(mu_);
   // For good.
   void LetOn(Trainer& trainer) REQUIRES(mu_);
@@ -139,15 +146,16 @@ class Arbiter {
   const TrainingNotes notes_;
   TrainingToll* const toll_;
 
+  ModelBits models_;
   // Changed by whoever brings requests.
-  std::atomic<std::int64_t> pending_{0};
-  // Whether the arbiter is to be woken when the first request comes and when the last one goes. Set by its thread.
+  RequestsUnderWay requests_;
+  // Whether the arbiter is to be woken when the first request comes and when the last one goes; of all, and of each of
+  // these models. Set by its thread.
   std::atomic<bool> hears_of_requests_{false};
+  std::atomic<ModelSet> hears_of_models_{0};
   // Told of whatever the thread is to look at.
   WakeWord news_;
   std::atomic<bool> stopping_{false};
-  // Requests answered so far.
-  std::atomic<std::uint64_t> answered_{0};
 
   // Arbiter thread only.
   std::chrono::nanoseconds served_{0};  // CPU time of this process, as of the last look.
@@ -181,8 +189,8 @@ class TrainerLease {
   void SetPausedAtBoundary(bool paused);
   // Lets it on for good: it is not held any more, for no reason.
   void SetExempt();
-  // Which of its operators wait while heavy ones are held.
-  void SetGated(const std::set<std::size_t>& ops);
+  // Which of its operators wait while heavy ones are held, and for requests of which models.
+  void SetGated(const GatedPlaces& ops);
   // As the board has it.
   std::optional<OverwrittenBoard> RestoreOrders();
   [[nodiscard]] bool held() const;

@@ -172,7 +172,8 @@ void BoardGate::Acknowledge(MonotonicTime now) {
 }
 
 bool BoardGate::Gated(std::size_t place) const {
-  return page_.gated[place].load(std::memory_order_relaxed) != 0;
+  const std::uint64_t models = page_.gated[place].load(std::memory_order_relaxed);
+  return (models & page_.under_way.load(std::memory_order_relaxed)) != 0;
 }
 
 void BoardGate::Heed(std::uint32_t orders, std::optional<std::size_t> before, MonotonicTime now) {

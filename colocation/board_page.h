@@ -12,7 +12,7 @@
 
 namespace tandem::board {
 
-inline constexpr std::uint32_t kVersion = 5;
+inline constexpr std::uint32_t kVersion = 6;
 
 // Orders are one word, so that one load tells all: the permit in 2 bits, the threads in 8, and the rest counts orders,
 // so that no two that follow one another are alike.
@@ -88,7 +88,8 @@ struct TrainerBoard::Page {
   std::atomic<std::uint32_t> turn;
   std::atomic<std::uint32_t> lane_answers;  // The last question about the lane that was answered.
   std::atomic<std::uint64_t> lane;          // Its bytes; 0: none.
-  std::array<std::atomic<std::uint8_t>, kOps> gated;
+  std::atomic<std::uint64_t> under_way;     // Models that have requests, of those that operators wait for: ModelSet.
+  std::array<std::atomic<std::uint64_t>, kOps> gated;  // The models that an operator waits for: ModelSet.
 
   // Trainer.
   alignas(64) std::atomic<std::uint64_t> current;  // The operator that runs: board::Current.

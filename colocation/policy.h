@@ -10,6 +10,7 @@
 
 #include "api/base/result.h"
 #include "colocation/hold_reason.h"
+#include "colocation/model_bits.h"
 
 namespace tandem {
 
@@ -36,7 +37,7 @@ struct ColocationSnapshot {
   int parallelism = 1;                  // Threads of server and trainers that can run at once.
   int serving = 1;                      // Of them, those that compute requests.
   std::optional<RequestDemand> demand;  // Nullopt: not known yet.
-  bool gated = false;                   // Some trainer has operators that wait under hold_heavy.
+  ModelSet slowed = 0;                  // Models with requests under way that gated operators of trainers wait for.
   bool yields = true;                   // The kernel takes cores from every trainer as soon as requests want them.
   std::chrono::nanoseconds now{0};      // Since any moment that stays the same.
   std::span<const QuotaView> quotas;    // Of every limit that is known well enough.
@@ -76,7 +77,8 @@ class ColocationPolicy {
   // Whether decisions depend on CPU limits, and, sometimes at least, on the requests that are under way.
   [[nodiscard]] virtual bool heeds_quotas() const { return false; }
   [[nodiscard]] virtual bool heeds_requests() const { return false; }
-  // Whether to ask again when the first request comes and when the last one goes, as things are.
+  // Whether to ask again when the first request comes and when the last one goes, as things are. When those of a model
+  // do for which operators are gated, it is asked in any case.
   [[nodiscard]] virtual bool HearsOfRequests(const ColocationSnapshot& /*snapshot*/) const { return heeds_requests(); }
   // Whether trainers use fewer threads while runs have cores (colocation/serving_sign.h).
   [[nodiscard]] virtual bool fits_around_runs() const { return false; }

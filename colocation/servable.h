@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "api/base/inference_session.h"
+#include "colocation/model_bits.h"
 #include "colocation/request_habits.h"
 #include "colocation/run_width.h"
 #include "profiler/latency_model.h"
@@ -94,6 +95,9 @@ class Servable {
   [[nodiscard]] RequestHabits& habits() const { return *habits_; }
   // Those of the model's other versions. Before anybody asks for this one.
   void ShareHabits(std::shared_ptr<RequestHabits> habits) { habits_ = std::move(habits); }
+  // By which the arbiter tells its requests from those of other models. Before anybody asks for it.
+  void SetModelBit(ModelBit bit) { model_bit_ = bit; }
+  [[nodiscard]] ModelBit model_bit() const { return model_bit_; }
   // What its runs take says nothing of requests: it is looked at. Before anybody asks for it.
   void LeaveUncounted() { counted_ = false; }
   [[nodiscard]] bool counted() const { return counted_; }
@@ -123,6 +127,7 @@ class Servable {
   mutable RunBounds run_bounds_;
   std::shared_ptr<RequestHabits> habits_ = std::make_shared<RequestHabits>();  // Shared by all versions of the model.
   bool counted_ = true;
+  ModelBit model_bit_ = kAnyModel;
 };
 
 inline std::optional<RunPrediction> Servable::Predict(std::int64_t elements, RunWidth width) const {

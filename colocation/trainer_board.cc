@@ -47,6 +47,7 @@ Result<std::unique_ptr<TrainerBoard>> TrainerBoard::Create() {
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
   TANDEM_ASSIGN(auto pages, SharedPages::Create("tandem-board", sizeof(Page), SharedPages::Others::kWrite));
   Page* const page = new (pages->data()) Page{};
+  page->under_way.store(kEveryModel, std::memory_order_relaxed);
   page->version.store(board::kVersion, std::memory_order_release);
   std::unique_ptr<TrainerBoard> board(new TrainerBoard(std::move(pages), page));
   board->SetTurn(Turn::kGo);
@@ -100,10 +101,18 @@ TurnSigns TrainerBoard::TurnTold() const {
           .began_at = at(page_->began_at)};
 }
 
-void TrainerBoard::Set(Permit permit, MonotonicTime now) {
-  if (board::PermitOf(given_) == permit) return;
-  permits_given_.fetch_add(1, std::memory_order_relaxed);
-  page_->ordered_at.store(nanoseconds(now.time_since_epoch()).count(), std::memory_order_relaxed);
+void TrainerBoard::Set(Permit permit, MonotonicTime now, ModelSet under_way) {
+  const bool others = permit == Permit::kLightOnly && under_way != under_way_;
+  if (board::PermitOf(given_) != permit) {
+    permits_given_.fetch_add(1, std::memory_order_relaxed);
+    page_->ordered_at.store(nanoseconds(now.time_since_epoch()).count(), std::memory_order_relaxed);
+  } else if (!others) {
+    return;
+  }
+  if (others) {
+    under_way_ = under_way;
+    page_->under_way.store(under_way, std::memory_order_relaxed);  // Before the order: who sees that sees this.
+  }
   Order(permit, board::ThreadsOf(given_));
 }
 
@@ -112,13 +121,13 @@ void TrainerBoard::SetThreads(int threads) {
   if (board::ThreadsOf(given_) != threads) Order(board::PermitOf(given_), threads);
 }
 
-void TrainerBoard::SetGated(const std::set<std::size_t>& ops) {
-  for (const std::size_t op : gated_) page_->gated[op].store(0, std::memory_order_relaxed);
+void TrainerBoard::SetGated(const GatedPlaces& ops) {
+  for (const auto& [op, models] : gated_) page_->gated[op].store(0, std::memory_order_relaxed);
   gated_.clear();
-  for (const std::size_t op : ops) {
+  for (const auto& [op, models] : ops) {
     if (op >= kOps) continue;
-    page_->gated[op].store(1, std::memory_order_relaxed);
-    gated_.insert(op);
+    page_->gated[op].store(models, std::memory_order_relaxed);
+    gated_.emplace(op, models);
   }
   // Who waits looks again.
   Order(board::PermitOf(given_), board::ThreadsOf(given_));
@@ -130,6 +139,7 @@ std::optional<OverwrittenBoard> TrainerBoard::Restore() {
                                       .orders = page_->orders.load(std::memory_order_relaxed)};
   if (found == given) return std::nullopt;
   page_->version.store(given.version, std::memory_order_relaxed);
+  page_->under_way.store(under_way_, std::memory_order_relaxed);
   page_->orders.store(given.orders);
   Wake(page_->orders);
   return OverwrittenBoard{.found = found, .given = given};
@@ -144,7 +154,9 @@ TrainerSigns TrainerBoard::Signs() const {
 std::optional<RunningOp> TrainerBoard::RunningGated() const {
   const auto current = board::Current::Of(page_->current.load());
   // One that waits has not begun.
-  if (!current.place || !gated_.contains(*current.place) || page_->held.load(std::memory_order_relaxed) != 0) return {};
+  if (!current.place || page_->held.load(std::memory_order_relaxed) != 0) return {};
+  const auto gated = gated_.find(*current.place);
+  if (gated == gated_.end() || (gated->second & under_way_) == 0) return {};
   return RunningOp{.place = *current.place, .number = current.begun};
 }
 

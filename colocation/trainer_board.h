@@ -5,15 +5,16 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string_view>
 #include <vector>
 
 #include "api/base/clock.h"
 #include "api/base/result.h"
 #include "colocation/acknowledgement_times.h"
+#include "colocation/model_bits.h"
 #include "colocation/shared_pages.h"
 #include "profiler/op_profile.h"
 
@@ -22,7 +23,7 @@ namespace tandem {
 // What the server lets a trainer do at its next operator.
 enum class Permit : std::uint32_t {
   kRun = 0,
-  kLightOnly = 1,  // Operators that are gated wait, up to a bound; others go on.
+  kLightOnly = 1,  // Operators that are gated for models with requests wait, up to a bound; others go on.
   kHold = 2,
 };
 
@@ -78,6 +79,9 @@ struct RunningOp {
   std::uint64_t number = 0;
 };
 
+// Operators by their places, and the models for whose requests they are gated.
+using GatedPlaces = std::map<std::size_t, ModelSet>;
+
 // Pages that a server and one trainer share: orders one way; signs of life, operators and their times the other. The
 // server makes them and hands their descriptor to the trainer it starts. Each word is atomic by itself: what is read of
 // several may be of different moments, and of a hostile trainer anything at all, within the bounds that are stated
@@ -108,12 +112,13 @@ class TrainerBoard {
   // What lies there; board_page.h.
   struct Page;
 
-  // Server. A trainer that waits looks again. `now` is when the order is given.
-  void Set(Permit permit, MonotonicTime now);
+  // Server. A trainer that waits looks again. `now` is when the order is given; of kLightOnly, `under_way` are the
+  // models that have requests.
+  void Set(Permit permit, MonotonicTime now, ModelSet under_way = kEveryModel);
   // How many threads its operators are to use from the next on; 0: as many as it was started with.
   void SetThreads(int threads);
   // The operators that wait under kLightOnly; none at first. One that waits and is not among them any more goes on.
-  void SetGated(const std::set<std::size_t>& ops);
+  void SetGated(const GatedPlaces& ops);
   // Whether it may begin iterations; at first it may. These two by one thread at a time, which may be another than that
   // of the orders.
   void SetTurn(Turn turn);
@@ -128,8 +133,8 @@ class TrainerBoard {
   // Gives the last orders anew if others lie there: who obeys those would never hear of ours.
   std::optional<OverwrittenBoard> Restore();
   [[nodiscard]] TrainerSigns Signs() const;
-  // The operator that runs, if it is one of those that wait under kLightOnly. One that begins at the same time as such
-  // an order is given either sees the order or is seen here.
+  // The operator that runs, if it is one of those that wait under kLightOnly, by the models of the last such order. One
+  // that begins at the same time as such an order is given either sees the order or is seen here.
   [[nodiscard]] std::optional<RunningOp> RunningGated() const;
   // Of every operator that was announced.
   [[nodiscard]] std::vector<OpTotals> Totals() const;
@@ -151,7 +156,8 @@ class TrainerBoard {
   // Orders, where no trainer can change them.
   std::uint32_t given_ = 0;
   std::uint32_t turn_ = 0;
-  std::set<std::size_t> gated_;
+  GatedPlaces gated_;
+  ModelSet under_way_ = kEveryModel;
   std::atomic<std::uint64_t> permits_given_{0};
 };
 

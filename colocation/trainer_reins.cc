@@ -37,13 +37,14 @@ bool TrainerReins::Hold(bool hold, MonotonicTime now) {
   return true;
 }
 
-void TrainerReins::SetPermit(Permit permit, MonotonicTime now) {
+void TrainerReins::SetPermit(Permit permit, ModelSet under_way, MonotonicTime now) {
   permit_ = permit;
+  under_way_ = under_way;
   Order(now);
 }
 
 void TrainerReins::Order(MonotonicTime now) {
-  if (board_ != nullptr) board_->Set(this->permit(), now);
+  if (board_ != nullptr) board_->Set(this->permit(), now, under_way_);
 }
 
 }  // namespace tandem

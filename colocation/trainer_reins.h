@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "api/base/clock.h"
+#include "colocation/model_bits.h"
 #include "colocation/trainer_board.h"
 
 namespace tandem {
@@ -39,8 +40,8 @@ class TrainerReins {
 
   // False: its process has gone, or there is no means.
   [[nodiscard]] bool Hold(bool hold, MonotonicTime now);
-  // What its operators may do while it is not held.
-  void SetPermit(Permit permit, MonotonicTime now);
+  // What its operators may do while it is not held, and which models have requests under way that they might wait for.
+  void SetPermit(Permit permit, ModelSet under_way, MonotonicTime now);
 
   // What its operators may do now.
   [[nodiscard]] Permit permit() const { return held_at_board_ ? Permit::kHold : permit_; }
@@ -60,6 +61,7 @@ class TrainerReins {
   TrainerBoard* board_ = nullptr;
   HoldMeans means_ = HoldMeans::kNone;
   Permit permit_ = Permit::kRun;
+  ModelSet under_way_ = kEveryModel;
   bool held_at_board_ = false;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "api/base/duration.h"
 
@@ -68,23 +69,14 @@ std::optional<Interference> InterferenceMeter::Pairing(const std::string& name, 
                       .runs = beside.runs};
 }
 
-std::optional<Interference> InterferenceMeter::Worst(std::uint32_t op) const {
-  std::optional<Interference> worst;
+std::vector<Interference> InterferenceMeter::Of(std::uint32_t op) const {
+  std::vector<Interference> known;
   for (const auto& [name, model] : models_) {
     const auto beside = model.beside.find(op);
     if (beside == model.beside.end()) continue;
-    const auto pairing = Pairing(name, model.all, beside->second);
-    if (pairing && (!worst || pairing->certain() > worst->certain())) worst = pairing;
+    if (auto pairing = Pairing(name, model.all, beside->second)) known.push_back(*std::move(pairing));
   }
-  return worst;
-}
-
-std::optional<Interference> InterferenceMeter::With(const std::string& model, std::uint32_t op) const {
-  const auto known = models_.find(model);
-  if (known == models_.end()) return std::nullopt;
-  const auto beside = known->second.beside.find(op);
-  if (beside == known->second.beside.end()) return std::nullopt;
-  return Pairing(model, known->second.all, beside->second);
+  return known;
 }
 
 }  // namespace tandem

@@ -6,7 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <utility>
+#include <vector>
 
 #include "api/base/clock.h"
 #include "profiler/op_classifier.h"
@@ -17,7 +17,9 @@ namespace tandem {
 
 // Learns what the operators of one trainer do to requests: for each pairing of an operator and a model, how much longer
 // the model's runs take beside it than the model's other runs do. What was seen counts less as it gets older, so that
-// an operator that is kept away from requests gets another chance. Pure but for what it has seen. One thread.
+// an operator that is kept away from requests gets another chance. It keeps no more pairings than there are of the
+// operators and models that it is told of (RunLog, TrainerBoard), for some minutes. Pure but for what it has seen. One
+// thread.
 class InterferenceMeter {
  public:
   static constexpr std::chrono::seconds kHalfLife{60};
@@ -29,10 +31,8 @@ class InterferenceMeter {
   // Lets what was seen get older.
   void Age(std::chrono::nanoseconds by);
 
-  // The pairing that most certainly slows requests; nullopt when too little is known of all.
-  [[nodiscard]] std::optional<Interference> Worst(std::uint32_t op) const;
-  // That of one model; nullopt when too little is known of it.
-  [[nodiscard]] std::optional<Interference> With(const std::string& model, std::uint32_t op) const;
+  // The operator with each model of which enough is known to tell anything, by the models' names.
+  [[nodiscard]] std::vector<Interference> Of(std::uint32_t op) const;
 
  private:
   // Logarithms of ratios: the mean of those is what a factor does.

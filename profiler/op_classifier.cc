@@ -17,34 +17,46 @@ OpClass WithHysteresis(double value, double heavy, double light, OpClass before)
 
 }  // namespace
 
+std::string OpPairing::Why() const {
+  return heavy() || seen.longer() ? Format("requests of {} beside it take {:.2f} times as long ({:.0f} runs)",
+                                           seen.model, seen.ratio, seen.runs)
+                                  : Format("requests of {} beside it take no longer ({:.0f} runs)", seen.model,
+                                           seen.runs);
+}
+
 std::chrono::nanoseconds OpClassifier::Estimate(const OpWork& work) const {
   const double seconds = std::max(work.flops / speed_.flops, static_cast<double>(work.bytes) / speed_.bytes);
   return std::chrono::nanoseconds(std::llround(std::min(seconds, 1e6) * 1e9));
 }
 
-OpVerdict OpClassifier::Classify(const OpTotals& op, const std::optional<Interference>& worst,
-                                 const OpVerdict& before) const {
-  const Evidence& needed = before.measured ? kStillEnough : kEnough;
-  if (worst && worst->runs >= needed.runs && worst->error < needed.error) {
-    const bool was_heavy = before.measured && before.op_class == OpClass::kHeavy;
-    // Beyond what chance explains: else every operator would be heavy for a while.
-    const bool longer = worst->certain() >= 1;
-    const bool heavy = was_heavy ? worst->ratio >= kLightRatio : longer && worst->ratio >= kHeavyRatio;
-    return {.op_class = heavy ? OpClass::kHeavy : OpClass::kLight,
-            .measured = true,
-            .reason = heavy || longer
-                          ? Format("requests of {} beside it take {:.2f} times as long ({:.0f} runs)", worst->model,
-                                   worst->ratio, worst->runs)
-                          : Format("requests of {} beside it take no longer ({:.0f} runs)", worst->model, worst->runs)};
-  }
-  const OpClass since = before.measured ? OpClass::kLight : before.op_class;
+OpVerdict OpClassifier::ByTime(const OpTotals& op, OpClass before) const {
   const bool seen = op.count >= kRunsOfOp;
   const std::chrono::nanoseconds time = seen ? op.typical : Estimate(op.work);
-  return {.op_class = WithHysteresis(Ms(time), Ms(kHeavyTime), Ms(kLightTime), since),
+  return {.op_class = WithHysteresis(Ms(time), Ms(kHeavyTime), Ms(kLightTime), before),
           .measured = false,
           .reason = seen ? Format("takes {:.2f} ms", Ms(time))
                          : Format("takes about {:.2f} ms by its {:.3g} GFLOP and {:.3g} MB", Ms(time),
                                   op.work.flops / 1e9, static_cast<double>(op.work.bytes) / 1e6)};
+}
+
+std::optional<OpClass> OpClassifier::Beside(const Interference& seen, std::optional<OpClass> before) {
+  const Evidence& needed = before ? kStillEnough : kEnough;
+  if (seen.runs < needed.runs || seen.error >= needed.error) return std::nullopt;
+  // What becomes heavy is beyond what chance explains: else every operator would be heavy for a while.
+  const bool heavy =
+      before == OpClass::kHeavy ? seen.ratio >= kLightRatio : seen.longer() && seen.ratio >= kHeavyRatio;
+  return heavy ? OpClass::kHeavy : OpClass::kLight;
+}
+
+const OpPairing* OpClassifier::Heaviest(std::span<const OpPairing> pairings) {
+  const auto heaviest = std::ranges::max_element(pairings, {}, &OpPairing::weight);
+  return heaviest == pairings.end() || !heaviest->op_class ? nullptr : &*heaviest;
+}
+
+OpVerdict OpClassifier::Altogether(std::span<const OpPairing> pairings, const OpVerdict& by_time) {
+  const OpPairing* const heaviest = Heaviest(pairings);
+  if (heaviest == nullptr) return by_time;
+  return {.op_class = *heaviest->op_class, .measured = true, .reason = heaviest->Why()};
 }
 
 }  // namespace tandem

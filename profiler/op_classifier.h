@@ -2,8 +2,10 @@
 
 #include <chrono>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "profiler/op_profile.h"
 
@@ -26,6 +28,20 @@ struct Interference {
   // two or three standard errors slower at any time.
   static constexpr double kCertain = 4;
   [[nodiscard]] double certain() const { return ratio - kCertain * error; }
+  // Than without it, beyond what chance explains.
+  [[nodiscard]] bool longer() const { return certain() > 1; }
+};
+
+// An operator beside the requests of one model.
+struct OpPairing {
+  Interference seen;
+  std::optional<OpClass> op_class;  // Nullopt: too little is known.
+
+  [[nodiscard]] bool heavy() const { return op_class == OpClass::kHeavy; }
+  // Larger where requests are slowed more certainly; where too little is known, below the others.
+  [[nodiscard]] std::pair<std::optional<OpClass>, double> weight() const { return {op_class, seen.certain()}; }
+  // In words; of one of which enough is known.
+  [[nodiscard]] std::string Why() const;
 };
 
 // What an operator is taken for, and why.
@@ -36,7 +52,8 @@ struct OpVerdict {
 };
 
 // Says which operators are heavy. First by the time that they take, estimated from their work until it was seen; then
-// by what they do to requests, when enough of those ran beside them. Pure.
+// by what they do to requests of each model, when enough of those ran beside them: an operator is what it is beside the
+// model that it slows most. Pure.
 class OpClassifier {
  public:
   // An operator that takes so long is heavy, and one that takes clearly less is light; in between it stays what it was.
@@ -64,9 +81,14 @@ class OpClassifier {
   OpClassifier() = default;
   explicit OpClassifier(Speed speed) : speed_(speed) {}
 
-  // `worst` is the pairing that slows requests most, if any is known; `before` is what it was taken for.
-  [[nodiscard]] OpVerdict Classify(const OpTotals& op, const std::optional<Interference>& worst,
-                                   const OpVerdict& before) const;
+  // By its time alone; `before` is what it was taken for by that.
+  [[nodiscard]] OpVerdict ByTime(const OpTotals& op, OpClass before) const;
+  // Beside one model; nullopt while too little is known. `before` is what it was taken for there.
+  [[nodiscard]] static std::optional<OpClass> Beside(const Interference& seen, std::optional<OpClass> before);
+  // The pairing that decides: of those that are known the heaviest, that slows requests most certainly. Null: none is.
+  [[nodiscard]] static const OpPairing* Heaviest(std::span<const OpPairing> pairings);
+  // Altogether: what it is in that pairing, or by its time when there is none.
+  [[nodiscard]] static OpVerdict Altogether(std::span<const OpPairing> pairings, const OpVerdict& by_time);
 
   // What an operator would take by its work alone, whichever of computing and memory takes longer.
   [[nodiscard]] std::chrono::nanoseconds Estimate(const OpWork& work) const;

@@ -112,12 +112,12 @@ nanoseconds TandemPolicy::Need(const ColocationSnapshot& snapshot, nanoseconds t
 }
 
 bool TandemPolicy::HearsOfRequests(const ColocationSnapshot& snapshot) const {
-  return snapshot.gated || !snapshot.yields || (!snapshot.quotas.empty() && !Brief(snapshot));
+  return !snapshot.yields || (!snapshot.quotas.empty() && !Brief(snapshot));
 }
 
 ColocationDecision TandemPolicy::Decide(const ColocationSnapshot& snapshot) const {
   ColocationDecision decision;
-  if (snapshot.gated && snapshot.pending > 0) {
+  if (snapshot.slowed != 0) {
     decision.hold_heavy = HoldReason::kRequests;
     decision.interrupt_heavy = true;
   }

@@ -44,7 +44,7 @@ void Arbitration::Handle(Time now, const Requests& requests) {
 void Arbitration::Ask(Time now, const Requests& requests) {
   ColocationSnapshot snapshot = machine_.Seen(requests.pending, trainers_);
   snapshot.held = decision_.hold.has_value();
-  snapshot.gated = gated_;
+  snapshot.slowed = gated_ && requests.pending > 0 ? kEveryModel : 0;
   snapshot.yields = policy_.trainer_class() == TrainerClass::kIdle;
   snapshot.now = nanoseconds(now);
   std::optional<QuotaView> view;

@@ -28,7 +28,7 @@ Result<ProfiledOp> ReadNode(const Json::Value& op) {
                     .share = op["share"].asDouble(),
                     .heavy = false,
                     .why = "",
-                    .interference = "",
+                    .pairings = {},
                     .provider = op["provider"].asString()};
 }
 

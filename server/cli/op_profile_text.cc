@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <string_view>
+#include <utility>
 
 #include "api/base/format.h"
 #include "server/cli/plain_table.h"
@@ -19,6 +20,10 @@ constexpr double kCharacterWidth = 6.6;
 std::string PartOf(const std::string& kind) {
   if (kind.ends_with(" gradient") || kind == "gradients kept") return "gradients";
   return kind == "update" ? "update" : "forward";
+}
+
+std::string ClassText(bool heavy) {
+  return heavy ? "heavy" : "light";
 }
 
 std::string Escaped(std::string_view text) {
@@ -99,10 +104,25 @@ Frame Divide(const OpProfileView& profile) {
       frame->Add(op);
     }
     if (op.name.empty()) continue;
-    const std::string note = op.part.empty() ? op.provider : Format("{}: {}", op.heavy ? "heavy" : "light", op.why);
+    const std::string note = op.part.empty() ? op.provider : Format("{}: {}", ClassText(op.heavy), op.why);
     frame->more = Format(", {} times, {}", op.count, note);
   }
   return all;
+}
+
+Result<std::vector<ProfiledPairing>> ReadPairings(const Json::Value& list) {
+  std::vector<ProfiledPairing> pairings;
+  if (!list.isArray()) return pairings;
+  for (const Json::Value& pairing : list) {
+    if (!pairing.isObject() || !pairing["ratio"].isNumeric() || !pairing["model"].isString() ||
+        !pairing["class"].isString() || !pairing["why"].isString()) {
+      return Fail(ErrorCode::kInternal, "no pairing");
+    }
+    pairings.push_back({.requests = Format("{:.2f} × {}", pairing["ratio"].asDouble(), pairing["model"].asString()),
+                        .heavy = pairing["class"] == "heavy",
+                        .why = pairing["why"].asString()});
+  }
+  return pairings;
 }
 
 }  // namespace
@@ -126,12 +146,11 @@ Result<OpProfileView> ReadOpProfile(const Json::Value& answer) {
                    .share = op["share"].asDouble(),
                    .heavy = op["class"] == "heavy",
                    .why = op["why"].asString(),
-                   .interference = "",
+                   .pairings = {},
                    .provider = ""};
-    if (const Json::Value& worst = op["interference"]; worst.isObject()) {
-      if (!worst["ratio"].isNumeric() || !worst["model"].isString()) return bad();
-      one.interference = Format("{:.2f} × {}", worst["ratio"].asDouble(), worst["model"].asString());
-    }
+    auto pairings = ReadPairings(op["interference"]);
+    if (!pairings) return bad();
+    one.pairings = *std::move(pairings);
     view.ops.push_back(std::move(one));
   }
   return view;
@@ -151,8 +170,12 @@ std::string OpProfileTable(const OpProfileView& profile, std::size_t most) {
   for (std::size_t i = 0; i < shown; ++i) {
     const ProfiledOp& op = profile.ops[i];
     rows.push_back({op.kind, op.name.empty() ? "-" : op.name, std::to_string(op.count), Format("{:.1f}", op.total_ms),
-                    Format("{:.3f}", op.typical_ms), Format("{:.1f} %", 100 * op.share), op.heavy ? "heavy" : "light",
-                    op.interference.empty() ? "-" : op.interference, op.why});
+                    Format("{:.3f}", op.typical_ms), Format("{:.1f} %", 100 * op.share), ClassText(op.heavy),
+                    op.pairings.empty() ? "-" : op.pairings[0].requests, op.why});
+    for (std::size_t j = 1; j < op.pairings.size(); ++j) {
+      const ProfiledPairing& other = op.pairings[j];
+      rows.push_back({"", "", "", "", "", "", ClassText(other.heavy), other.requests, other.why});
+    }
   }
   std::string text = PlainTable(rows) + OthersLine(profile.ops, shown);
   AppendFormat(text, "{:.2f} s in all, of {}\n", profile.total_ms / 1e3,

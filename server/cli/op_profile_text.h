@@ -11,6 +11,13 @@
 
 namespace tandem::cli {
 
+// An operator beside the requests of one model.
+struct ProfiledPairing {
+  std::string requests;  // "1.07 × squeezenet".
+  bool heavy = false;
+  std::string why;
+};
+
 // One operator of a job's profile, or a node of a model's, as the server tells it.
 struct ProfiledOp {
   std::string kind;
@@ -22,8 +29,8 @@ struct ProfiledOp {
   double share = 0;
   bool heavy = false;
   std::string why;
-  std::string interference;  // "1.07 × squeezenet"; empty: not known.
-  std::string provider;      // Of a model.
+  std::vector<ProfiledPairing> pairings;  // Of a job: what is known of models, the heaviest first.
+  std::string provider;                   // Of a model.
 };
 
 struct OpProfileView {
@@ -35,7 +42,8 @@ struct OpProfileView {
 // kInternal for an answer that is none of a tandem server.
 [[nodiscard]] Result<OpProfileView> ReadOpProfile(const Json::Value& answer);
 
-// A table of the first `most` operators, and a line for the others.
+// A table of the first `most` operators, with a row more for each model beside them after the first, and a line for the
+// others.
 [[nodiscard]] std::string OpProfileTable(const OpProfileView& profile, std::size_t most);
 
 // "and 7 more, 3.1 % of the time: --top\n" of those that are not shown; empty when all are.

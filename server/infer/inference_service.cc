@@ -14,15 +14,16 @@ Error OutOfMemory() {
   return {ErrorCode::kUnavailable, "out of memory"};
 }
 
-// Counts a request as under way for as long as it lives.
+// Counts a request for that model as under way for as long as it lives.
 class InFlight {
  public:
-  InFlight(std::atomic<std::int64_t>& count, Arbiter* arbiter) : count_(count), arbiter_(arbiter) {
+  InFlight(std::atomic<std::int64_t>& count, Arbiter* arbiter, ModelBit model)
+      : count_(count), arbiter_(arbiter), model_(model) {
     count_.fetch_add(1, std::memory_order_acq_rel);
-    if (arbiter_ != nullptr) arbiter_->RequestBegan();
+    if (arbiter_ != nullptr) arbiter_->RequestBegan(model_);
   }
   ~InFlight() {
-    if (arbiter_ != nullptr) arbiter_->RequestEnded();
+    if (arbiter_ != nullptr) arbiter_->RequestEnded(model_);
     count_.fetch_sub(1, std::memory_order_acq_rel);
   }
   InFlight(const InFlight&) = delete;
@@ -31,6 +32,7 @@ class InFlight {
  private:
   std::atomic<std::int64_t>& count_;
   Arbiter* const arbiter_;
+  const ModelBit model_;
 };
 
 }  // namespace
@@ -39,7 +41,7 @@ class InFlight {
 struct InferenceService::Context {
   Context(InferRequest request, std::shared_ptr<Servable> servable, OutputRegions regions, std::int64_t batch,
           Done done, TollSum toll, std::atomic<std::int64_t>& in_flight, Arbiter* arbiter)
-      : in_flight(in_flight, arbiter),
+      : in_flight(in_flight, arbiter, servable->model_bit()),
         request(std::move(request)),
         servable(std::move(servable)),
         regions(std::move(regions)),
@@ -100,7 +102,7 @@ void InferenceService::RunOwn(WorkItem item) {
   if (!admitting_.load(std::memory_order_acquire)) {
     return Answer(item, Fail(ErrorCode::kUnavailable, "the server is shutting down"));
   }
-  item.done = [under_way = std::make_unique<const InFlight>(in_flight_, parts_.arbiter),
+  item.done = [under_way = std::make_unique<const InFlight>(in_flight_, parts_.arbiter, item.servable->model_bit()),
                done = std::move(item.done)](Result<WorkResult> result) mutable { done(std::move(result)); };
   parts_.dispatcher.Submit(std::move(item));
 }

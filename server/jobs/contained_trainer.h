@@ -6,7 +6,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -56,8 +55,8 @@ class ContainedTrainer {
   void Pause(bool pause);
   // Asks it to write a checkpoint and end. It is let on, so that it can.
   void Interrupt();
-  // Which of its operators wait while heavy ones are held.
-  void SetGated(const std::set<std::size_t>& ops) {
+  // Which of its operators wait while heavy ones are held, and for requests of which models.
+  void SetGated(const GatedPlaces& ops) {
     if (lease_) lease_->SetGated(ops);
   }
   // How long it took to do as it was told, so far. What it tells of that counts as far as it can be true; nothing goes

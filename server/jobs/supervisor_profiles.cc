@@ -14,8 +14,9 @@ namespace {
 constexpr std::chrono::seconds kBetweenLooks{1};
 constexpr std::chrono::seconds kBetweenClassEvents{30};
 constexpr std::size_t kMostClassChanges = 256;
-// A file of ours is never larger: an operator needs some hundred bytes, and there are a few thousand.
-constexpr std::uintmax_t kMostProfileBytes = 8 << 20;
+// A file of ours is never larger: an operator needs some hundred bytes, and as many for each model beside it that is
+// told, of which there are a few; there are a few thousand operators.
+constexpr std::uintmax_t kMostProfileBytes = 16 << 20;
 
 }  // namespace
 
@@ -34,10 +35,10 @@ void Supervisor::WatchOps(Active& active, std::span<const RunSample> runs) {
   for (const auto& [reason, time] : active.trainer->StoppedTimes()) stopped += time;
   const bool was_stopped = std::exchange(active.stopped, stopped) != stopped;
   for (OpWatch::Change& change : active.ops.Look(board, runs, was_stopped, clock_.Now())) {
-    metrics_.Classified(change.now.op_class);
+    if (change.model.empty()) metrics_.Classified(change.now.op_class);
     if (active.class_changes.size() < kMostClassChanges) active.class_changes.push_back(std::move(change));
   }
-  active.trainer->SetGated(active.ops.Gated());
+  if (options_.arbiter != nullptr) active.trainer->SetGated(active.ops.Gated(options_.arbiter->models()));
   TellClasses(active, false);
   const AcknowledgementTimes times = active.trainer->Acknowledgements();
   metrics_.Acknowledged(times, std::exchange(active.counted_acknowledgements, times));

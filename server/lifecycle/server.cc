@@ -102,6 +102,7 @@ struct Server::Parts {
   BulkThread bulk;
 
   std::optional<FlightRecorder> recorder;
+  std::optional<Colocation> colocation;
 
   prometheus::Registry registry;
   std::optional<RequestMetrics> metrics;
@@ -113,7 +114,6 @@ struct Server::Parts {
   std::optional<jobs::StateLock> state_lock;  // Where training does not hold it.
   std::optional<repository::ModelRepository> repository;
 
-  std::optional<Colocation> colocation;
   std::unique_ptr<const AdmissionPolicy> admission;
   std::optional<Dispatcher> dispatcher;
   std::optional<InferenceService> inference;
@@ -156,6 +156,7 @@ Status Server::Parts::BuildCore() {
   sessions.emplace(ort);
   runs.emplace(RunSetting(options, *ort));
   settings.runs = &*runs;
+  settings.bits = &colocation->arbiter->models();
   settings.count_memory = CountVersions(memory->account);
   repository.emplace(std::move(settings), *sessions);
   TANDEM_ASSIGN(admission, MakeAdmission(options.admission));

@@ -198,6 +198,7 @@ Result<LoadedVersion> ModelLoader::LoadUnguarded(const LoadPlan& plan, std::int6
                                  settings.slo, std::move(session), std::move(labels)),
       graves_, std::move(keep), factory_);
   if (options_.runs != nullptr) options_.runs->Adopt(servable, fingerprint);
+  if (options_.bits != nullptr) servable->SetModelBit(options_.bits->BitOf(folder.name));
   Teach(*servable, RunWidth::kAll, times);
   if (narrow) {
     servable->AddNarrow(std::move(narrow->session), options_.threads);

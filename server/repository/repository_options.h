@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "api/base/clock.h"
+#include "colocation/model_bits.h"
 #include "server/repository/session_factory.h"
 #include "server/repository/version_memory.h"
 
@@ -45,6 +46,8 @@ struct RepositoryOptions {
   // What is known of runs from before; both borrowed, and outlive the repository. No archive: nothing is.
   RunArchive* runs = nullptr;
   const Clock* clock = &RealClock::Instance();
+  // By which requests for models are told apart; borrowed, and outlives the repository. Null: nobody does.
+  ModelBits* bits = nullptr;
   MemoryCounter count_memory;  // Unset: nobody counts.
   // Called from any thread, several at once; must not call back into the repository. Unset: silence.
   std::function<void(LogLevel, const std::string&)> log;

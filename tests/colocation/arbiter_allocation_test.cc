@@ -34,23 +34,24 @@ TEST(ArbiterAllocation, DecisionsTakeNoMemory) {
     TrainingToll toll(1);
     Arbiter arbiter(RealClock::Instance(), *policy, Limits(root), {.cores = 2, .all_cores = 2, .serving_threads = 2},
                     recorder.get(), &toll);
+    const auto model = [](int request) { return static_cast<ModelBit>(1 + request % (kModelBits - 1)); };
     std::deque<StoppableChild> children(kTrainers);
     std::vector<std::unique_ptr<TrainerBoard>> boards;
     std::vector<std::unique_ptr<TrainerLease>> leases;
     for (const StoppableChild& child : children) {
       boards.push_back(TrainerBoard::Create().value());
       leases.push_back(arbiter.Admit({.pidfd = child.pidfd(), .board = boards.back().get()}));
-      leases.back()->SetGated({0});
+      leases.back()->SetGated({{0, SetOf(model(static_cast<int>(leases.size())))}});
     }
     // State() itself allocates, so it is asked only before and afterwards.
     const auto decide = [&](int times) {
       for (int i = 0; i < times; ++i) {
-        for (int j = 0; j < kWaiting; ++j) arbiter.RequestBegan();
+        for (int j = 0; j < kWaiting; ++j) arbiter.RequestBegan(model(j));
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
         // Some stand still, too, while it decides about the others.
         leases[0]->SetPaused(i % 2 == 0);
         leases[1]->SetWaiting(i % 2 == 0);
-        for (int j = 0; j < kWaiting; ++j) arbiter.RequestEnded();
+        for (int j = 0; j < kWaiting; ++j) arbiter.RequestEnded(model(j));
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       }
     };

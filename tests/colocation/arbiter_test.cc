@@ -283,7 +283,7 @@ TEST_F(BoardArbiterTest, AnOperatorThatHasBegunIsNoReasonToHoldLightOnes) {
   const auto tandem = MakeColocationPolicy("tandem").value();
   Arbiter arbiter(RealClock::Instance(), *tandem, {}, {});
   const auto lease = arbiter.Admit({.board = board_.get()});
-  lease->SetGated({1});
+  lease->SetGated({{1, kEveryModel}});
   gate_.Begin(1);
   arbiter.RequestBegan();
   ASSERT_TRUE(Eventually([&] { return arbiter.State().hold_heavy.has_value(); }));
@@ -452,12 +452,13 @@ TEST_F(OpGateArbiterTest, HoldsHeavyOperatorsAtTheirGateAndNoOthers) {
   const StoppableChild child;
   gate_.Announce(std::vector<OpInfo>(2));
   const auto lease = arbiter_.Admit({.pidfd = child.pidfd(), .board = board_.get()});
-  lease->SetGated({1});
+  lease->SetGated({{1, kEveryModel}});
   arbiter_.RequestBegan();
   ASSERT_TRUE(Eventually([&] { return arbiter_.State().hold_heavy.has_value(); }));
   gate_.Begin(0);
   std::thread heavy([&] { gate_.Begin(1); });
-  while (!board_->Signs().held) std::this_thread::sleep_for(1ms);
+  // It may have gone on by the time that we look: it waits for a while only.
+  EXPECT_TRUE(Eventually([&] { return board_->Signs().held || board_->Signs().gated > 0ns; }));
   EXPECT_FALSE(child.Stopped());
   EXPECT_FALSE(lease->held());
   arbiter_.RequestEnded();
@@ -515,7 +516,7 @@ TEST_F(OpGateArbiterTest, LeavesAloneWhatHasBegun) {
   const StoppableChild child;
   gate_.Announce(std::vector<OpInfo>(2));
   const auto lease = arbiter_.Admit({.pidfd = child.pidfd(), .board = board_.get()});
-  lease->SetGated({1});
+  lease->SetGated({{1, kEveryModel}});
   gate_.Begin(1);
   arbiter_.RequestBegan();
   ASSERT_TRUE(Eventually([&] { return arbiter_.State().hold_heavy.has_value(); }));
@@ -528,7 +529,7 @@ class InterruptingArbiterTest : public testing::Test {
  protected:
   InterruptingArbiterTest() {
     gate_.Announce(std::vector<OpInfo>(2));
-    lease_->SetGated({1});
+    lease_->SetGated({{1, kEveryModel}});
   }
   // Nobody is stopped here but in the middle of an operator.
   [[nodiscard]] std::uint64_t Interruptions() const { return StopsOf(*lease_); }
@@ -580,6 +581,85 @@ TEST_F(InterruptingArbiterTest, RequestsThatNeverEndDoNotEndTraining) {
   EXPECT_TRUE(Eventually([&] { return Interruptions() == 2; })) << "the next has not";
 }
 
+// Operator 1 is known to slow requests of one model, and what becomes of those of another.
+class ModelArbiterTest : public InterruptingArbiterTest {
+ protected:
+  ModelArbiterTest() { lease_->SetGated({{1, SetOf(own_)}}); }
+  // Has the arbiter look again, and waits until it has decided.
+  void Look() {
+    for (int i = 0; i < 2; ++i) {  // The first may have begun before.
+      const std::uint64_t decided = arbiter_.State().decisions.count();
+      const StoppableChild child;
+      const auto lease = arbiter_.Admit({.pidfd = child.pidfd()});
+      EXPECT_TRUE(Eventually([&] { return arbiter_.State().decisions.count() > decided; }));
+    }
+  }
+
+  const ModelBit own_ = arbiter_.models().BitOf("own");
+  const ModelBit other_ = arbiter_.models().BitOf("other");
+};
+
+TEST_F(ModelArbiterTest, AnOperatorStandsStillOnlyForTheModelThatItSlows) {
+  gate_.Begin(1);
+  arbiter_.RequestBegan(other_);
+  Look();
+  EXPECT_FALSE(arbiter_.State().hold_heavy);
+  EXPECT_EQ(Interruptions(), 0U);
+  for (std::uint64_t i = 1; i <= 3; ++i) {
+    arbiter_.RequestBegan(own_);
+    EXPECT_TRUE(Eventually([&] { return Interruptions() == i; })) << "though others are under way " << i;
+    arbiter_.RequestEnded(own_);
+    EXPECT_TRUE(child_.Becomes(false)) << "though others are under way " << i;
+    gate_.Begin(1);
+  }
+  EXPECT_FALSE(arbiter_.State().hold_heavy);
+  EXPECT_EQ(arbiter_.State().pending, 1);
+}
+
+TEST_F(ModelArbiterTest, RequestsOfOtherModelsDoNotEvenWakeIt) {
+  gate_.Begin(1);
+  Look();
+  arbiter_.RequestBegan(own_);
+  EXPECT_TRUE(Eventually([&] { return arbiter_.State().hold_heavy.has_value(); }));
+  arbiter_.RequestEnded(own_);
+  EXPECT_TRUE(Eventually([&] { return !arbiter_.State().hold_heavy; }));
+  const std::uint64_t decided = arbiter_.State().decisions.count();
+  for (int i = 0; i < 100; ++i) {
+    arbiter_.RequestBegan(other_);
+    arbiter_.RequestEnded(other_);
+    std::this_thread::sleep_for(1ms);
+  }
+  EXPECT_LE(arbiter_.State().decisions.count(), decided + 1) << "one may have been under way";
+}
+
+TEST_F(ModelArbiterTest, WorkOfNoModelIsMadeWayForByAll) {
+  gate_.Begin(1);
+  arbiter_.RequestBegan();
+  EXPECT_TRUE(Eventually([&] { return Interruptions() == 1; }));
+  arbiter_.RequestEnded();
+  EXPECT_TRUE(child_.Becomes(false));
+}
+
+TEST_F(ModelArbiterTest, TrainersWaitEachForItsOwnModels) {
+  const StoppableChild child;
+  const auto board = TrainerBoard::Create().value();
+  BoardGate gate(*board, RealClock::Instance(), [](int, int) {});
+  gate.Announce(std::vector<OpInfo>(2));
+  const auto lease = arbiter_.Admit({.pidfd = child.pidfd(), .board = board.get()});
+  lease->SetGated({{1, SetOf(other_)}});
+  gate.Begin(1);
+  gate_.Begin(1);
+  arbiter_.RequestBegan(other_);
+  EXPECT_TRUE(Eventually([&] { return StopsOf(*lease) == 1; }));
+  EXPECT_EQ(Interruptions(), 0U);
+  arbiter_.RequestEnded(other_);
+  EXPECT_TRUE(child.Becomes(false));
+  arbiter_.RequestBegan(own_);
+  EXPECT_TRUE(Eventually([&] { return Interruptions() == 1; }));
+  EXPECT_EQ(StopsOf(*lease), 1U);
+  arbiter_.RequestEnded(own_);
+}
+
 TEST(Arbiter, HearsOfRequestsOnlyWhileSomeOperatorIsKnownToSlowThem) {
   const auto policy = MakeColocationPolicy("tandem").value();
   Arbiter arbiter(RealClock::Instance(), *policy, {}, {});
@@ -587,7 +667,7 @@ TEST(Arbiter, HearsOfRequestsOnlyWhileSomeOperatorIsKnownToSlowThem) {
   const StoppableChild child;
   const auto lease = arbiter.Admit({.pidfd = child.pidfd(), .board = board.get()});
   arbiter.RequestBegan();
-  lease->SetGated({0});
+  lease->SetGated({{0, kEveryModel}});
   EXPECT_TRUE(Eventually([&] { return arbiter.State().hold_heavy.has_value(); })) << "also of one that was there";
   arbiter.RequestEnded();
   EXPECT_TRUE(Eventually([&] { return !arbiter.State().hold_heavy; }));

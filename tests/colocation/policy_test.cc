@@ -74,9 +74,9 @@ TEST(TandemPolicy, RunsTrainingWhereNothingIsLimited) {
 
 TEST(TandemPolicy, HoldsOperatorsThatWereSeenToSlowRequestsWhileThereAreAny) {
   EXPECT_EQ(Policy("tandem")->gated_ops(), GatedOps::kHeavyAsMeasured);
-  EXPECT_EQ(Policy("tandem")->Decide({.pending = 1, .gated = true}),
+  EXPECT_EQ(Policy("tandem")->Decide({.pending = 1, .slowed = 2}),
             (ColocationDecision{.hold_heavy = HoldReason::kRequests, .interrupt_heavy = true}));
-  EXPECT_EQ(Policy("tandem")->Decide({.pending = 0, .gated = true}), ColocationDecision{});
+  EXPECT_EQ(Policy("tandem")->Decide({.pending = 1, .slowed = 0}), ColocationDecision{}) << "those of other models";
 }
 
 TEST(TandemPolicy, HoldsTrainingWhileARequestIsUnderWayWhereTheKernelDoesNotYield) {
@@ -90,7 +90,7 @@ TEST(TandemPolicy, HearsOfRequestsOnlyWhereThatChangesAnything) {
   const auto policy = Policy("tandem");
   const std::array<QuotaView, 1> quota = {{{.quota = 100ms, .left = 100ms, .until_refill = 100ms}}};
   EXPECT_FALSE(policy->HearsOfRequests({}));
-  EXPECT_TRUE(policy->HearsOfRequests({.gated = true}));
+  EXPECT_FALSE(policy->HearsOfRequests({.slowed = 2})) << "of those models it hears in any case";
   EXPECT_TRUE(policy->HearsOfRequests({.yields = false}));
   EXPECT_TRUE(policy->HearsOfRequests({.quotas = quota})) << "they may be long";
   EXPECT_TRUE(policy->HearsOfRequests({.demand = RequestDemand{.each = 5ms}, .quotas = quota}));

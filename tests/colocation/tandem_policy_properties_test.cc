@@ -65,13 +65,14 @@ struct Seen {
 
 Seen AnySnapshot(int fewest_limits, int most_limits) {
   const auto cores = static_cast<int>(AnyOf(1, 16));
-  Seen seen{.rest = {.pending = Coin() ? 0 : AnyOf(1, 50),
+  const std::int64_t pending = Coin() ? 0 : AnyOf(1, 50);
+  Seen seen{.rest = {.pending = pending,
                      .held = Coin(),
                      .trainers = static_cast<int>(AnyOf(1, 8)),
                      .parallelism = cores,
                      .serving = static_cast<int>(AnyOf(1, cores)),
                      .demand = AnyDemand(cores),
-                     .gated = Coin(),
+                     .slowed = pending > 0 && Coin() ? kEveryModel : 0,
                      .yields = Coin(),
                      .now = Between(0ns, 1h)},
             .quotas = {}};
@@ -175,7 +176,7 @@ TEST(TandemPolicyProperties, HeavyOperatorsAreHeldWhileThereAreRequestsAndNeverE
   const auto holds = rc::check("heavy operators", [] {
     const Seen seen = AnySnapshot(0, 3);
     const ColocationDecision decision = TandemPolicy().Decide(seen.snapshot());
-    const bool heavy = seen.rest.gated && seen.rest.pending > 0;
+    const bool heavy = seen.rest.slowed != 0;
     RC_ASSERT(decision.hold_heavy == (heavy ? std::optional(HoldReason::kRequests) : std::nullopt));
     RC_ASSERT(decision.interrupt_heavy == heavy);
   });

@@ -78,15 +78,35 @@ TEST_F(TrainerBoardTest, OnlyGatedOperatorsWaitWhenLightOnesMayRun) {
   Set(Permit::kLightOnly);
   StartTrainer();
   ASSERT_TRUE(Moves()) << "none is gated";
-  board_->SetGated({1});
+  board_->SetGated({{1, kEveryModel}});
   ASSERT_TRUE(Eventually([&] { return board_->Signs().held; }));
   board_->SetGated({});
   ASSERT_TRUE(Moves()) << "it goes on though the permit is the same";
   EXPECT_GT(board_->Signs().gated, 0ns) << "it tells how long it has waited";
 }
 
+TEST_F(TrainerBoardTest, OperatorsWaitOnlyForTheModelsThatTheyAreGatedFor) {
+  constexpr ModelBit kOwn = 3;
+  constexpr ModelBit kOther = 5;
+  const auto under_way = [&](ModelSet models) { board_->Set(Permit::kLightOnly, RealClock::Instance().Now(), models); };
+  // One that waits for as long as it may at every second operator would take minutes.
+  const auto runs_freely = [&] {
+    const std::uint64_t before = board_->Signs().ops;
+    return Eventually([&] { return board_->Signs().ops > before + 10'000; });
+  };
+  board_->SetGated({{1, SetOf(kOwn)}});
+  under_way(SetOf(kOther));
+  StartTrainer();
+  ASSERT_TRUE(runs_freely());
+  under_way(SetOf(kOther) | SetOf(kOwn));
+  ASSERT_TRUE(Eventually([&] { return board_->Signs().held; }));
+  under_way(SetOf(kOther));
+  EXPECT_TRUE(runs_freely()) << "though the permit is the same";
+  EXPECT_EQ(board_->permits_given(), 1U) << "nor is there another to acknowledge";
+}
+
 TEST_F(TrainerBoardTest, AnOperatorWaitsBehindRequestsForAWhileOnly) {
-  board_->SetGated({1});
+  board_->SetGated({{1, kEveryModel}});
   Set(Permit::kLightOnly);
   StartTrainer();
   ASSERT_TRUE(Eventually([&] { return board_->Signs().ops > 6; })) << "requests without end do not end training";
@@ -153,7 +173,7 @@ TEST_F(BoardGateTest, TellsWhatOperatorsTake) {
 
 TEST_F(BoardGateTest, TellsWhetherWhatRunsIsGated) {
   EXPECT_FALSE(board_->RunningGated()) << "nothing runs";
-  board_->SetGated({1});
+  board_->SetGated({{1, kEveryModel}});
   Run(0, 1ms);
   EXPECT_FALSE(board_->RunningGated());
   Run(1, 1ms);
@@ -167,9 +187,25 @@ TEST_F(BoardGateTest, TellsWhetherWhatRunsIsGated) {
   EXPECT_EQ(board_->Signs().ops, 3U);
 }
 
+TEST_F(BoardGateTest, WhatRunsIsGatedWhileAModelThatItIsGatedForHasRequests) {
+  constexpr ModelBit kOwn = 3;
+  constexpr ModelBit kOther = 5;
+  board_->SetGated({{1, SetOf(kOwn)}});
+  board_->Set(Permit::kLightOnly, clock_.Now(), SetOf(kOther));
+  Run(1, 1ms);
+  EXPECT_FALSE(board_->RunningGated());
+  board_->Set(Permit::kLightOnly, clock_.Now(), SetOf(kOther) | SetOf(kOwn));
+  ASSERT_TRUE(board_->RunningGated());
+  EXPECT_EQ(board_->RunningGated()->place, 1U);
+  board_->SetGated({{1, SetOf(kOther)}});
+  EXPECT_TRUE(board_->RunningGated());
+  board_->Set(Permit::kLightOnly, clock_.Now(), SetOf(kOwn));
+  EXPECT_FALSE(board_->RunningGated());
+}
+
 TEST_F(BoardGateTest, AnOrderIsAcknowledgedByWhoHadToStop) {
   const auto times = [&] { return board_->Acknowledgements(); };
-  board_->SetGated({1});
+  board_->SetGated({{1, kEveryModel}});
   Run(0, 7ms);
   board_->Set(Permit::kLightOnly, clock_.Now());
   clock_.Advance(5ms);
@@ -211,7 +247,7 @@ TEST_F(BoardGateTest, WhoObeysIsBelieved) {
   std::mt19937_64 random(11);
   const MonotonicTime start = clock_.Now();
   AcknowledgementTimes believed;
-  board_->SetGated({1});
+  board_->SetGated({{1, kEveryModel}});
   Permit permit = Permit::kRun;
   for (int i = 0; i < 2000; ++i) {
     if (random() % 3 == 0) {
@@ -302,7 +338,7 @@ class HostileBoardTest : public TrainerBoardTest {
 
 TEST_F(HostileBoardTest, GarbageIsReadWithinBounds) {
   std::mt19937_64 random(3);
-  board_->SetGated({1});
+  board_->SetGated({{1, kEveryModel}});
   auto* const bytes = reinterpret_cast<unsigned char*>(page_);
   for (int round = 0; round < 30; ++round) {
     for (std::size_t i = 0; i < sizeof *page_; ++i) {

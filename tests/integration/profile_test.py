@@ -44,6 +44,7 @@ class Profile(TrainingTest):
         for op in first["ops"]:
             self.assertIn(op["class"], ("light", "heavy"))
             self.assertIn("takes", op["why"])
+            self.assertEqual(op["interference"], [], "there were no requests")
         until(lambda: self.profile(job_id)["total_ms"] > first["total_ms"], "it goes on")
 
     def test_the_profile_of_a_job_that_has_ended_stays(self):

@@ -1,7 +1,9 @@
 #include "profiler/interference.h"
 
 #include <algorithm>
+#include <optional>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -33,28 +35,29 @@ InterferenceMeter Trained(double times, int runs, const std::string& model = "m"
   return meter;
 }
 
+// The operator with the one model of which anything is known beside it.
+std::optional<Interference> Only(const InterferenceMeter& meter, std::uint32_t op) {
+  const std::vector<Interference> known = meter.Of(op);
+  if (known.empty()) return std::nullopt;
+  EXPECT_EQ(known.size(), 1U);
+  return known[0];
+}
+
 TEST(InterferenceMeter, FindsTheOperatorBesideWhichRequestsTakeLonger) {
   const InterferenceMeter meter = Trained(1.3, 2000);
-  const auto guilty = meter.Worst(3);
+  const auto guilty = Only(meter, 3);
   ASSERT_TRUE(guilty);
   EXPECT_EQ(guilty->model, "m");
   EXPECT_NEAR(guilty->ratio, 1.3, 0.03);
   EXPECT_LT(guilty->error, 0.02);
   EXPECT_GT(guilty->runs, 300);
-  for (const std::uint32_t op : {0U, 1U}) EXPECT_LT(meter.Worst(op)->ratio, 1.02) << op;
-  EXPECT_FALSE(meter.Worst(9)) << "there is no such operator";
-}
-
-TEST(InterferenceMeter, TellsOfOneModel) {
-  const InterferenceMeter meter = Trained(1.3, 2000);
-  EXPECT_NEAR(meter.With("m", 3)->ratio, 1.3, 0.03);
-  EXPECT_FALSE(meter.With("m", 9));
-  EXPECT_FALSE(meter.With("other", 3));
+  for (const std::uint32_t op : {0U, 1U}) EXPECT_LT(Only(meter, op)->ratio, 1.02) << op;
+  EXPECT_FALSE(Only(meter, 9)) << "there is no such operator";
 }
 
 TEST(InterferenceMeter, FindsNothingWhereThereIsNothing) {
   const InterferenceMeter meter = Trained(1, 2000);
-  for (std::uint32_t op = 0; op < 5; ++op) EXPECT_NEAR(meter.Worst(op)->ratio, 1, 0.02) << op;
+  for (std::uint32_t op = 0; op < 5; ++op) EXPECT_NEAR(Only(meter, op)->ratio, 1, 0.02) << op;
 }
 
 // A step of 200 operators of 2 ms each, over and over again, beside 60 runs a second of 5 ms that vary by a third as
@@ -65,8 +68,7 @@ int TakenToSlow(std::uint64_t seed) {
   std::lognormal_distribution<double> ratio(0, 0.3);
   std::uniform_int_distribution<std::int64_t> when(0, 1'000'000'000);
   InterferenceMeter meter;
-  const OpClassifier classifier;
-  std::vector<OpVerdict> verdicts(kOps);
+  std::vector<std::optional<OpClass>> classes(kOps);
   int slow = 0;
   for (int second = 0; second < 240; ++second) {
     const MonotonicTime begins = At(std::chrono::seconds(second));
@@ -81,10 +83,9 @@ int TakenToSlow(std::uint64_t seed) {
       meter.Observe({.model = "m", .began = began, .ended = began + 5ms, .ratio = ratio(random)}, ops);
     }
     for (std::uint32_t op = 0; op < kOps; ++op) {
-      OpVerdict& verdict = verdicts[op];
-      const bool was = verdict.measured && verdict.op_class == OpClass::kHeavy;
-      verdict = classifier.Classify({}, meter.Worst(op), verdict);
-      if (!was && verdict.measured && verdict.op_class == OpClass::kHeavy) ++slow;
+      const auto seen = Only(meter, op);
+      const auto before = std::exchange(classes[op], seen ? OpClassifier::Beside(*seen, classes[op]) : std::nullopt);
+      if (before != OpClass::kHeavy && classes[op] == OpClass::kHeavy) ++slow;
     }
   }
   return slow;
@@ -95,35 +96,39 @@ TEST(InterferenceMeter, ChanceAloneBlamesNoOperator) {
 }
 
 TEST(InterferenceMeter, SaysNothingOfWhatItHasSeldomSeen) {
-  EXPECT_FALSE(Trained(1.3, 40).Worst(3));
+  EXPECT_FALSE(Only(Trained(1.3, 40), 3));
 }
 
-TEST(InterferenceMeter, PrefersWhatIsCertain) {
-  InterferenceMeter meter = Trained(1.2, 2000);
-  std::mt19937_64 random(3);
-  std::lognormal_distribution<double> wild(0.3, 1);
+TEST(InterferenceMeter, TellsModelsApart) {
+  InterferenceMeter meter = Trained(1.3, 2000, "slowed");
   const std::vector<OpRecord> ops = {{.op = 3, .began = At(0ms), .took = 4ms}};
   for (int i = 0; i < 40; ++i) {
-    meter.Observe({.model = "wild", .began = At(1ms), .ended = At(3ms), .ratio = wild(random)}, ops);
-    meter.Observe({.model = "wild", .began = At(5ms), .ended = At(6ms), .ratio = 1}, ops);
+    meter.Observe({.model = "hardy", .began = At(1ms), .ended = At(3ms), .ratio = 1}, ops);
+    meter.Observe({.model = "hardy", .began = At(5ms), .ended = At(6ms), .ratio = 1}, ops);
+    meter.Observe({.model = "rare", .began = At(5ms), .ended = At(6ms), .ratio = 1}, ops);
   }
-  EXPECT_EQ(meter.Worst(3)->model, "m");
+  const std::vector<Interference> known = meter.Of(3);
+  ASSERT_EQ(known.size(), 2U) << "of the third it has seen no run beside it";
+  EXPECT_EQ(known[0].model, "hardy");
+  EXPECT_NEAR(known[0].ratio, 1, 1e-9);
+  EXPECT_EQ(known[1].model, "slowed");
+  EXPECT_NEAR(known[1].ratio, 1.3, 0.03);
 }
 
 TEST(InterferenceMeter, ForgetsSoThatAnOperatorGetsAnotherChance) {
   InterferenceMeter meter = Trained(1.3, 2000);
   meter.Age(InterferenceMeter::kHalfLife);
-  EXPECT_TRUE(meter.Worst(3));
+  EXPECT_TRUE(Only(meter, 3));
   meter.Age(20 * InterferenceMeter::kHalfLife);
-  EXPECT_FALSE(meter.Worst(3));
+  EXPECT_FALSE(Only(meter, 3));
 }
 
 TEST(InterferenceMeter, DoesNotLetOneRunSpeakForAThousand) {
   InterferenceMeter meter = Trained(1, 2000);
-  const double before = meter.Worst(2)->ratio;
+  const double before = Only(meter, 2)->ratio;
   const std::vector<OpRecord> ops = {{.op = 2, .began = At(0ms), .took = 4ms}};
   meter.Observe({.model = "m", .began = At(1ms), .ended = At(3ms), .ratio = 1e9}, ops);
-  EXPECT_LT(meter.Worst(2)->ratio, before * 1.02);
+  EXPECT_LT(Only(meter, 2)->ratio, before * 1.02);
 }
 
 TEST(InterferenceMeter, ARunIsBesideAnOperatorOnlyForANotableTime) {
@@ -134,8 +139,8 @@ TEST(InterferenceMeter, ARunIsBesideAnOperatorOnlyForANotableTime) {
     meter.Observe({.model = "m", .began = At(950us), .ended = At(3ms), .ratio = 2}, ops);
     meter.Observe({.model = "m", .began = At(12ms), .ended = At(14ms), .ratio = 1}, ops);
   }
-  EXPECT_FALSE(meter.Worst(0)) << "50 µs of 2 ms";
-  EXPECT_NEAR(meter.Worst(1)->ratio, 2, 1e-9);
+  EXPECT_FALSE(Only(meter, 0)) << "50 µs of 2 ms";
+  EXPECT_NEAR(Only(meter, 1)->ratio, 2, 1e-9);
 }
 
 }  // namespace

@@ -1,5 +1,8 @@
 #include "server/cli/op_profile_text.h"
 
+#include <string>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "api/wire/json_document.h"
@@ -10,9 +13,11 @@ namespace {
 constexpr const char* kAnswer =
     R"({"live":true,"total_ms":100.0,"ops":[
         {"kind":"Conv gradient","name":"a<b>","count":10,"total_ms":70.0,"typical_ms":7.0,"share":0.7,"gflop":1.0,"mb":2.0,
-         "class":"heavy","why":"takes 7.00 ms","interference":{"model":"m","ratio":1.2,"error":0.01,"runs":90.0}},
+         "class":"heavy","why":"slower: m","interference":[
+           {"model":"m","class":"heavy","why":"slower: m","ratio":1.2,"error":0.01,"runs":90.0},
+           {"model":"other","class":"light","why":"no longer: other","ratio":1.01,"error":0.01,"runs":40.0}]},
         {"kind":"Conv","name":"a<b>","count":10,"total_ms":25.0,"typical_ms":2.5,"share":0.25,"gflop":1.0,"mb":2.0,
-         "class":"heavy","why":"takes 2.50 ms","interference":null},
+         "class":"heavy","why":"takes 2.50 ms","interference":[]},
         {"kind":"update","name":"","count":40,"total_ms":5.0,"typical_ms":0.1,"share":0.05,"gflop":0.0,"mb":0.0,
          "class":"light","why":"takes 0.10 ms","interference":null}]})";
 
@@ -22,8 +27,9 @@ OpProfileView Profile() {
 
 TEST(OpProfileText, ShowsTheFirstAndCountsTheOthers) {
   EXPECT_EQ(OpProfileTable(Profile(), 1),
-            "operator       node  count  total ms  typical ms   share  class  requests beside it            why\n"
-            "Conv gradient  a<b>     10      70.0       7.000  70.0 %  heavy            1.20 × m  takes 7.00 ms\n"
+            "operator       node  count  total ms  typical ms   share  class  requests beside it               why\n"
+            "Conv gradient  a<b>     10      70.0       7.000  70.0 %  heavy            1.20 × m         slower: m\n"
+            "                                                          light        1.01 × other  no longer: other\n"
             "and 2 more, 30.0 % of the time: --top\n"
             "0.10 s in all, of the trainer that runs\n");
   EXPECT_EQ(OpProfileTable(Profile(), 20).find("more"), std::string::npos);
@@ -46,8 +52,14 @@ TEST(OpProfileText, AnEmptyProfileIsDrawnToo) {
 }
 
 TEST(OpProfileText, DoesNotTakeAnythingForAProfile) {
-  for (const char* text :
-       {"{}", "[]", R"({"total_ms":1,"ops":[{}]})", R"({"total_ms":"1","ops":[]})", R"({"total_ms":1,"ops":[7]})"}) {
+  const std::string sound = R"({"total_ms":1,"ops":[{"kind":"k","name":"n","count":1,"total_ms":1,"typical_ms":1,)"
+                            R"("share":1,"class":"heavy","why":"w","interference":[]}]})";
+  EXPECT_TRUE(ReadOpProfile(ParseStrictJson(sound).value()));
+  std::string spoilt = sound;
+  spoilt.replace(spoilt.find("[]"), 2, R"([{"model":"m"}])");
+  const std::vector<std::string> texts = {"{}", "[]", R"({"total_ms":1,"ops":[{}]})", R"({"total_ms":"1","ops":[]})",
+                                          R"({"total_ms":1,"ops":[7]})", spoilt};
+  for (const std::string& text : texts) {
     EXPECT_FALSE(ReadOpProfile(ParseStrictJson(text).value())) << text;
   }
 }

@@ -1,6 +1,7 @@
 #include "server/infer/inference_service.h"
 
 #include <atomic>
+#include <functional>
 #include <future>
 #include <latch>
 #include <new>
@@ -12,6 +13,8 @@
 #include <prometheus/text_serializer.h>
 
 #include "api/base/format.h"
+#include "tests/fakes/eventually.h"
+#include "tests/fakes/stoppable_child.h"
 #include "tests/server/infer/service_fixture.h"
 
 namespace tandem {
@@ -34,6 +37,41 @@ TEST_F(InferenceServiceTest, AnswersAndCounts) {
   // It is under way until its answer has been handed over, which the worker does before it lets go.
   for (int i = 0; i < 1000 && service_.in_flight() > 0; ++i) std::this_thread::sleep_for(10ms);
   EXPECT_EQ(service_.in_flight(), 0);
+}
+
+TEST_F(InferenceServiceTest, TrainersMakeWayForTheModelOfARequest) {
+  const auto policy = MakeColocationPolicy("tandem").value();
+  Arbiter arbiter(RealClock::Instance(), *policy, {}, {});
+  const auto board = TrainerBoard::Create().value();
+  const StoppableChild child;
+  const auto lease = arbiter.Admit({.pidfd = child.pidfd(), .board = board.get()});
+  const ModelBit slowed = arbiter.models().BitOf("slowed");
+  lease->SetGated({{0, SetOf(slowed)}});
+  InferenceService service({clock_, dispatcher_, regions_, metrics_, &arbiter},
+                           [this](std::string_view, std::string_view) { return servable_; }, std::nullopt);
+  const auto made_way = [&] { return arbiter.State().hold_heavy.has_value(); };
+  const auto ask = [&](ModelBit bit, const std::function<void()>& meanwhile) {
+    servable_->SetModelBit(bit);
+    run_ = [&](std::span<const Tensor> inputs, std::span<const std::string>,
+               CancelToken&) -> Result<std::vector<Tensor>> {
+      meanwhile();
+      return std::vector<Tensor>{inputs[0]};
+    };
+    std::promise<void> answered;
+    service.Infer(Request(1s), [&](const Result<InferResponse>&) { answered.set_value(); });
+    answered.get_future().get();
+    EXPECT_TRUE(Eventually([&] { return service.in_flight() == 0 && !made_way(); }));
+  };
+  ask(slowed, [&] { EXPECT_TRUE(Eventually(made_way)); });
+  ask(kAnyModel, [&] { EXPECT_TRUE(Eventually(made_way)); });
+  ask(arbiter.models().BitOf("other"), [&] {
+    for (int i = 0; i < 2; ++i) {  // The first may have begun before the request came.
+      const std::uint64_t decided = arbiter.State().decisions.count();
+      const auto another = arbiter.Admit({.pidfd = child.pidfd()});  // By which it looks again.
+      EXPECT_TRUE(Eventually([&] { return arbiter.State().decisions.count() > decided; }));
+    }
+    EXPECT_FALSE(made_way());
+  });
 }
 
 TEST_F(InferenceServiceTest, WorkOfItsOwnIsUnderWayButNotCounted) {

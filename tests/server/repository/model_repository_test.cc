@@ -86,6 +86,22 @@ TEST_F(Repository, EveryModelIsServedAfterTheStart) {
   EXPECT_THAT(*models_->Versions("b"), ElementsAre("3"));
 }
 
+TEST_F(Repository, RequestsOfModelsAreToldApartWhateverTheirVersion) {
+  ModelBits bits;
+  options_.bits = &bits;
+  repo_.Write("a/1/model.onnx", AddModel(1));
+  repo_.Write("b/1/model.onnx", AddModel(2));
+  repo_.Write("b/2/model.onnx", AddModel(3));
+  repo_.Write("b/config.pbtxt", "version_policy { all {} }");
+  Start();
+  const ModelBit a = models_->Find("a", "").value()->model_bit();
+  EXPECT_EQ(a, bits.BitOf("a"));
+  EXPECT_EQ(models_->Find("b", "1").value()->model_bit(), bits.BitOf("b"));
+  EXPECT_EQ(models_->Find("b", "2").value()->model_bit(), bits.BitOf("b"));
+  EXPECT_NE(bits.BitOf("b"), a);
+  EXPECT_NE(a, kAnyModel);
+}
+
 TEST_F(Repository, AVersionIsCountedAsLongAsItHasMemory) {
   repo_.Write("a/1/model.onnx", AddModel(1));
   repo_.Write("a/2/model.onnx", AddModel(2));
