@@ -111,8 +111,7 @@ std::optional<ColocationDecision> Arbiter::Decide(ColocationSnapshot seen) {
   }
   seen.quotas = views_;
   if (!ledgers_.empty()) {
-    demand_.Look(clock_.Now(),
-                 {.used = served_, .answered = requests_.answered(), .pending = seen.pending});
+    demand_.Look(clock_.Now(), {.used = served_, .answered = requests_.answered(), .pending = seen.pending});
     seen.demand = demand_.demand();
   }
   seen.now = clock_.Now().time_since_epoch();
@@ -213,9 +212,9 @@ std::optional<MonotonicTime> Arbiter::InterruptedUntil(Trainer& trainer, Monoton
 
 std::chrono::nanoseconds Arbiter::Apply(const ColocationDecision& decision, const ColocationSnapshot& seen,
                                         MonotonicTime began) {
-  SetHold(
-      decision.hold, decision.hold_heavy,
-      {.requests = seen.pending, .trainers = trainers_.size(), .quotas = views_, .learning = held_to_learn_}, began);
+  SetHold(decision.hold, decision.hold_heavy,
+          {.requests = seen.pending, .trainers = trainers_.size(), .quotas = views_, .learning = held_to_learn_},
+          began);
   state_.threads = decision.threads;
   state_.decisions.Add(clock_.Now() - began);
   ReadLedgers();
