@@ -102,8 +102,7 @@ std::optional<ColocationDecision> Arbiter::Decide(ColocationSnapshot seen) {
   }
   seen.quotas = views_;
   if (!ledgers_.empty()) {
-    demand_.Look(clock_.Now(),
-                 {.used = served_, .answered = requests_.answered(), .pending = seen.pending});
+    demand_.Look(clock_.Now(), {.used = served_, .answered = requests_.answered(), .pending = seen.pending});
     seen.demand = demand_.demand();
   }
   seen.now = clock_.Now().time_since_epoch();

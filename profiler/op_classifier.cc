@@ -18,10 +18,10 @@ OpClass WithHysteresis(double value, double heavy, double light, OpClass before)
 }  // namespace
 
 std::string OpPairing::Why() const {
-  return heavy() || seen.longer() ? Format("requests of {} beside it take {:.2f} times as long ({:.0f} runs)",
-                                           seen.model, seen.ratio, seen.runs)
-                                  : Format("requests of {} beside it take no longer ({:.0f} runs)", seen.model,
-                                           seen.runs);
+  return heavy() || seen.longer()
+             ? Format("requests of {} beside it take {:.2f} times as long ({:.0f} runs)", seen.model, seen.ratio,
+                      seen.runs)
+             : Format("requests of {} beside it take no longer ({:.0f} runs)", seen.model, seen.runs);
 }
 
 std::chrono::nanoseconds OpClassifier::Estimate(const OpWork& work) const {
@@ -43,8 +43,7 @@ std::optional<OpClass> OpClassifier::Beside(const Interference& seen, std::optio
   const Evidence& needed = before ? kStillEnough : kEnough;
   if (seen.runs < needed.runs || seen.error >= needed.error) return std::nullopt;
   // What becomes heavy is beyond what chance explains: else every operator would be heavy for a while.
-  const bool heavy =
-      before == OpClass::kHeavy ? seen.ratio >= kLightRatio : seen.longer() && seen.ratio >= kHeavyRatio;
+  const bool heavy = before == OpClass::kHeavy ? seen.ratio >= kLightRatio : seen.longer() && seen.ratio >= kHeavyRatio;
   return heavy ? OpClass::kHeavy : OpClass::kLight;
 }
 

@@ -6,9 +6,9 @@ namespace tandem {
 
 // Trainers are of the kernel's idle class, which puts requests first on every core within microseconds. Operators that
 // slow requests down even so, on other cores, do not begin while there are requests for the models that they slow, and
-// those that have begun stand still. Where the kernel does not yield, trainers stand still while there are requests. Several trainers share out the
-// cores, and all use fewer threads while runs have some of these: with more threads than cores, one waits at the end of
-// an operator for others that have none.
+// those that have begun stand still. Where the kernel does not yield, trainers stand still while there are requests.
+// Several trainers share out the cores, and all use fewer threads while runs have some of these: with more threads than
+// cores, one waits at the end of an operator for others that have none.
 //
 // Under a CPU limit the idle class is not enough: training would use up the time of a period, and the requests that
 // come after would stand still with it. So training and requests share it out by the clock:

@@ -101,20 +101,20 @@ struct Kept {
 std::shared_ptr<Servable> MakeServable(std::unique_ptr<Servable> servable, const std::shared_ptr<Worker>& graves,
                                        Kept keep, SessionFactory& factory) {
   // Captured by name it would be const, and could not be moved out.
-  return {servable.release(), [graves, keep = std::move(keep), &factory](Servable* last) mutable {
-            // A weak pointer keeps this closure: it must not hold the folder longer than the servable lives. The
-            // folder goes last.
-            std::unique_ptr<Servable> owner(last);
-            try {
-              // Once the worker has stopped, or without memory for the task, it is destroyed here.
-              static_cast<void>(
-                  graves->PostFirst([keep = std::move(keep), owner = std::move(owner), &factory]() mutable {
-                    owner.reset();
-                    factory.ReturnMemory();
-                  }));
-            } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
-            }
-          }};
+  return {
+      servable.release(), [graves, keep = std::move(keep), &factory](Servable* last) mutable {
+        // A weak pointer keeps this closure: it must not hold the folder longer than the servable lives. The
+        // folder goes last.
+        std::unique_ptr<Servable> owner(last);
+        try {
+          // Once the worker has stopped, or without memory for the task, it is destroyed here.
+          static_cast<void>(graves->PostFirst([keep = std::move(keep), owner = std::move(owner), &factory]() mutable {
+            owner.reset();
+            factory.ReturnMemory();
+          }));
+        } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
+        }
+      }};
 }
 
 }  // namespace

@@ -1,8 +1,11 @@
 """What the operators of a training job take: over REST, on the command line, while it runs and afterwards."""
 import json
 import subprocess
+import threading
+import time
 import xml.dom.minidom
 
+import models
 from tandem_server import BINARY, until
 from training_jobs import TrainingTest
 
@@ -46,6 +49,45 @@ class Profile(TrainingTest):
             self.assertIn("takes", op["why"])
             self.assertEqual(op["interference"], [], "there were no requests")
         until(lambda: self.profile(job_id)["total_ms"] > first["total_ms"], "it goes on")
+
+    def test_an_operator_has_a_class_beside_each_model(self):
+        self.server.stop()
+        models.place(self.repository, "digits", models.mlp(hidden=32768))  # Whose operators take milliseconds anywhere.
+        for name in ("one", "other"):
+            models.place(self.repository, name, models.mlp(hidden=2048))
+        self.serve()
+        job_id = self.submit(**LONG, batch_size=256)["id"]
+        ended = threading.Event()
+
+        def told(job):
+            ops = (self.profile(job) or {"ops": []})["ops"]
+            return next((op for op in ops if {one["model"] for one in op["interference"]} == {"one", "other"}), None)
+
+        def ask(model):
+            body = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [16, 64], "data": [0.5] * 1024}]}
+            while not ended.is_set():
+                self.server.call("POST", f"/v2/models/{model}/infer", body)
+                time.sleep(0.01)
+
+        asking = [threading.Thread(target=ask, args=(name, )) for name in ("one", "other")]
+        for thread in asking:
+            thread.start()
+        try:
+            op = until(lambda: told(job_id), "runs of both models were beside an operator")
+            beside = self.server.call("POST", "/v2/models/one/profile", {"runs": 1}).json()["training"]
+            table = self.cli(str(job_id)).stdout
+        finally:
+            ended.set()
+            for thread in asking:
+                thread.join()
+        for pairing in op["interference"]:
+            self.assertIn(pairing["class"], ("light", "heavy"))
+            self.assertGreater(pairing["ratio"], 0)
+            self.assertGreaterEqual(pairing["runs"], 15)
+        self.assertEqual((op["class"], op["why"]), (op["interference"][0]["class"], op["interference"][0]["why"]))
+        self.assertIn(job_id, [one["job"] for one in beside])
+        self.assertIn(" × one ", table)
+        self.assertIn(" × other ", table)
 
     def test_the_profile_of_a_job_that_has_ended_stays(self):
         job_id = self.submit(epochs=None, steps=30, evaluation=None)["id"]

@@ -57,8 +57,9 @@ TEST(OpProfileText, DoesNotTakeAnythingForAProfile) {
   EXPECT_TRUE(ReadOpProfile(ParseStrictJson(sound).value()));
   std::string spoilt = sound;
   spoilt.replace(spoilt.find("[]"), 2, R"([{"model":"m"}])");
-  const std::vector<std::string> texts = {"{}", "[]", R"({"total_ms":1,"ops":[{}]})", R"({"total_ms":"1","ops":[]})",
-                                          R"({"total_ms":1,"ops":[7]})", spoilt};
+  const std::vector<std::string> texts = {
+      "{}",  "[]", R"({"total_ms":1,"ops":[{}]})", R"({"total_ms":"1","ops":[]})", R"({"total_ms":1,"ops":[7]})",
+      spoilt};
   for (const std::string& text : texts) {
     EXPECT_FALSE(ReadOpProfile(ParseStrictJson(text).value())) << text;
   }

@@ -47,8 +47,9 @@ TEST_F(InferenceServiceTest, TrainersMakeWayForTheModelOfARequest) {
   const auto lease = arbiter.Admit({.pidfd = child.pidfd(), .board = board.get()});
   const ModelBit slowed = arbiter.models().BitOf("slowed");
   lease->SetGated({{0, SetOf(slowed)}});
-  InferenceService service({clock_, dispatcher_, regions_, metrics_, &arbiter},
-                           [this](std::string_view, std::string_view) { return servable_; }, std::nullopt);
+  InferenceService service(
+      {clock_, dispatcher_, regions_, metrics_, &arbiter},
+      [this](std::string_view, std::string_view) { return servable_; }, std::nullopt);
   const auto made_way = [&] { return arbiter.State().hold_heavy.has_value(); };
   const auto ask = [&](ModelBit bit, const std::function<void()>& meanwhile) {
     servable_->SetModelBit(bit);
