@@ -238,6 +238,8 @@ class Lanes(TrainingTest):
         for job in (second, third):
             step = self.show(job["id"])["progress"]["step"]
             self.wait_step(job["id"], step + 2)
+        trainers = self.server.call("GET", "/v2/colocation").json()["trainers"]
+        self.assertIn((first["id"], "paused"), [(trainer["job"], trainer["state"]) for trainer in trainers])
         self.call("POST", f"/jobs/{first['id']}/resume")
         self.wait_step(first["id"], self.show(first["id"])["progress"]["step"] + 2)
         for job in (first, second, third):
