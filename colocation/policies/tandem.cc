@@ -28,8 +28,8 @@ class Pacer {
  public:
   Pacer(const ColocationSnapshot& snapshot, const QuotaView& quota)
       : snapshot_(snapshot),
+        quota_(quota),
         until_refill_(quota.until_refill),
-        bearable_(std::min<nanoseconds>(TandemPolicy::kBearable, quota.quota / 50)),
         left_(quota.left - Margin(snapshot, quota)),
         trainers_(std::max(snapshot.trainers, 1)),
         most_threads_(Share(snapshot)),
@@ -50,13 +50,10 @@ class Pacer {
   // Threads of each trainer with so much time to the refill, if nothing is used before.
   [[nodiscard]] int ThreadsFor(nanoseconds time) const {
     if (beside_) return Lasting(left_ - TandemPolicy::Need(snapshot_, time), time, 0);
-    return left_ < Reserve(time) ? 0 : Lasting(left_, time, 1);
+    return left_ < Kept(time) ? 0 : Lasting(left_, time, 1);
   }
 
-  // What is kept for requests that may come in that time.
-  [[nodiscard]] nanoseconds Reserve(nanoseconds time) const {
-    return TandemPolicy::Need(snapshot_, std::max(time - bearable_, nanoseconds(0)));
-  }
+  [[nodiscard]] nanoseconds Kept(nanoseconds time) const { return TandemPolicy::Kept(snapshot_, quota_, time); }
 
   [[nodiscard]] int Lasting(nanoseconds spare, nanoseconds time, int least) const {
     if (time <= nanoseconds(0)) return std::max(least, 1);
@@ -68,8 +65,8 @@ class Pacer {
     const nanoseconds look = TandemPolicy::kRunningLook;
     const int all = threads * trainers_;
     const nanoseconds then = std::max(until_refill_ - look, nanoseconds(0));
-    if (left_ - all * look >= Reserve(then)) return look;
-    const nanoseconds spare = left_ - Reserve(until_refill_);
+    if (left_ - all * look >= Kept(then)) return look;
+    const nanoseconds spare = left_ - Kept(until_refill_);
     return std::clamp<nanoseconds>(spare / all, TandemPolicy::kShortestLook, look);
   }
 
@@ -84,8 +81,8 @@ class Pacer {
   }
 
   const ColocationSnapshot& snapshot_;
+  const QuotaView& quota_;
   const nanoseconds until_refill_;
-  const nanoseconds bearable_;
   const nanoseconds left_;
   const int trainers_;
   const int most_threads_;
@@ -109,6 +106,11 @@ nanoseconds TandemPolicy::Need(const ColocationSnapshot& snapshot, nanoseconds t
     need = std::min(at_most, known + mean + kDeviations * deviation);
   }
   return nanoseconds(std::llround(need));
+}
+
+nanoseconds TandemPolicy::Kept(const ColocationSnapshot& snapshot, const QuotaView& quota, nanoseconds time) {
+  const nanoseconds bearable = std::min<nanoseconds>(kBearable, quota.quota / 50);
+  return Need(snapshot, std::max(time - bearable, nanoseconds(0)));
 }
 
 bool TandemPolicy::HearsOfRequests(const ColocationSnapshot& snapshot) const {

@@ -46,6 +46,9 @@ class TandemPolicy final : public ColocationPolicy {
 
   // What requests are likely to need in the time that comes, at most.
   [[nodiscard]] static std::chrono::nanoseconds Need(const ColocationSnapshot& snapshot, std::chrono::nanoseconds time);
+  // What of it is kept of a quota for those that may come in the time until the next period.
+  [[nodiscard]] static std::chrono::nanoseconds Kept(const ColocationSnapshot& snapshot, const QuotaView& quota,
+                                                     std::chrono::nanoseconds time);
 };
 
 }  // namespace tandem

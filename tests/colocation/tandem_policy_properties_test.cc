@@ -42,11 +42,11 @@ std::optional<RequestDemand> AnyDemand(int cores) {
                        .uneven = each + Between(0ns, 100ms)};
 }
 
-// What is left is anything, or about what some threads need until the next period.
+// What is left is anything, or about what some threads need until the next period; where that is near it is much.
 QuotaView AnyQuota(int cores) {
   const nanoseconds period = Between(10ms, 1s);
   const nanoseconds quota = Between(1ms, cores * period);
-  const nanoseconds until_refill = Between(1us, period);
+  const nanoseconds until_refill = Between(1us, Coin() ? period : period / 20);
   const nanoseconds left = Coin() ? Between(-quota / 4, quota) : std::min(quota, Between(0ns, 4 * until_refill));
   return {.quota = quota, .left = left, .until_refill = until_refill};
 }
@@ -128,13 +128,28 @@ TEST(TandemPolicyProperties, UnderALimitItLooksAgainBeforeTheNextPeriodBeginsAnd
   EXPECT_TRUE(holds);
 }
 
-TEST(TandemPolicyProperties, NobodyTrainsOnWhatRequestsAreLikelyToNeed) {
+TEST(TandemPolicyProperties, NobodyTrainsOnWhatIsKeptForRequests) {
   const auto holds = rc::check("what is kept", [] {
     Seen seen = AnySnapshot(1, 3);
     QuotaView& quota = seen.quotas[static_cast<std::size_t>(AnyOf(0, std::ssize(seen.quotas) - 1))];
-    const nanoseconds need = TandemPolicy::Need(seen.snapshot(), quota.until_refill);
-    quota.left = Coin() ? need - Between(0ns, 100ms) : Between(-1s, 0ns);
+    const nanoseconds kept = TandemPolicy::Kept(seen.snapshot(), quota, quota.until_refill);
+    quota.left = Coin() ? kept - Between(0ns, 100ms) : Between(-1s, 0ns);
     RC_ASSERT(TandemPolicy().Decide(seen.snapshot()).hold.has_value());
+  });
+  EXPECT_TRUE(holds);
+}
+
+TEST(TandemPolicyProperties, TrainingCannotUseWhatIsKeptBeforeItIsLookedAgainUnlessThatIsInAMillisecond) {
+  const auto holds = rc::check("what is used in between", [] {
+    Seen seen = AnySnapshot(1, 1);
+    seen.rest.yields = true;
+    const ColocationDecision decision = TandemPolicy().Decide(seen.snapshot());
+    const bool runs = !decision.hold && decision.look_again > TandemPolicy::kShortestLook;
+    RC_CLASSIFY(runs, "it runs for longer");
+    if (!runs) return;
+    const QuotaView& quota = seen.quotas[0];
+    const nanoseconds used = decision.threads * seen.rest.trainers * decision.look_again;
+    RC_ASSERT(quota.left - used >= TandemPolicy::Kept(seen.snapshot(), quota, quota.until_refill - decision.look_again));
   });
   EXPECT_TRUE(holds);
 }
