@@ -5,6 +5,7 @@
 #include <array>
 #include <chrono>
 #include <csignal>
+#include <cstddef>
 #include <random>
 #include <thread>
 
@@ -21,6 +22,9 @@ namespace tandem {
 namespace {
 
 using namespace std::chrono_literals;
+
+// tests/integration/colocation_faults_test.py reads it there.
+static_assert(offsetof(TrainerBoard::Page, held) == 32840);
 
 class TrainerBoardTest : public testing::Test {
  protected:
