@@ -48,7 +48,9 @@ class BesideTraining final : public Measurement {
 
   [[nodiscard]] std::vector<std::string> series() const override {
     std::vector<std::string> all = {"better", "better_by_medians"};
-    for (const char* figure : {"p50", "p99", "load", "wait", "wait_run"}) all.push_back(Format("alone.{}", figure));
+    for (const char* figure : {"asked", "p50", "p99", "load", "wait", "wait_run"}) {
+      all.push_back(Format("alone.{}", figure));
+    }
     for (const std::string& policy : spec_.policies) {
       for (const char* figure :
            {"p50", "p99", "rate", "alone_rate", "kept", "throttled", "acknowledged", "wait", "wait_run"}) {
@@ -192,6 +194,7 @@ SeriesMap Race::Tell() {
   for (const auto& laps : Heaps(laps_.at("alone"), PoolSize())) {
     Figures figures = Pool(laps);
     loads.push_back(figures["cores"] / Cores());
+    series["alone.asked"].samples.push_back(rate_);
     for (const char* figure : {"p50", "p99"}) series[Format("alone.{}", figure)].samples.push_back(figures[figure]);
   }
   series["alone.load"].samples = loads;

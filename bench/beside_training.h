@@ -18,6 +18,7 @@ namespace tandem::bench {
 // seconds so hits no side more often than the others. "pool" laps (1 if it is not said) together make one figure of
 // each side: the p99 of all their requests, steps by all their time. Steps are counted by operators, so that one that
 // has begun counts for what is done of it. Series:
+//   alone.asked            requests a second, of every side
 //   alone.p50, alone.p99   seconds of an answer when nothing is trained
 //   alone.load             the share that requests took
 //   POLICY.p50, POLICY.p99, POLICY.rate                                            of both at once

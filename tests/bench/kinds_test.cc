@@ -81,7 +81,8 @@ TEST(Kinds, TakeWhatTheirFieldsMayBe) {
   const std::string beside =
       R"("kind": "beside_training", "model": "tiny", "network": "squeezenet", "batch": 4, "load": 0.3, "windows": 5)";
   EXPECT_EQ(ErrorOf(beside + R"(, "quota": 1, "policies": ["tandem", "idle"])", "idle.throttled"), "no error");
-  for (const char* of : {"tandem.wait", "alone.wait_run", "idle.acknowledged", "better", "better_by_medians"}) {
+  for (const char* of :
+       {"tandem.wait", "alone.asked", "alone.wait_run", "idle.acknowledged", "better", "better_by_medians"}) {
     EXPECT_EQ(ErrorOf(beside + R"(, "quota": 0, "policies": ["tandem", "idle"])", of), "no error");
   }
   EXPECT_EQ(ErrorOf(beside + R"(, "pool": 3, "quota": 0, "policies": ["idle"])", "idle.kept"), "no error");
