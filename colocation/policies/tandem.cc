@@ -28,7 +28,6 @@ class Pacer {
  public:
   Pacer(const ColocationSnapshot& snapshot, const QuotaView& quota)
       : snapshot_(snapshot),
-        quota_(quota),
         until_refill_(quota.until_refill),
         left_(quota.left - Margin(snapshot, quota)),
         trainers_(std::max(snapshot.trainers, 1)),
@@ -49,11 +48,10 @@ class Pacer {
 
   // Threads of each trainer with so much time to the refill, if nothing is used before.
   [[nodiscard]] int ThreadsFor(nanoseconds time) const {
-    if (beside_) return Lasting(left_ - TandemPolicy::Need(snapshot_, time), time, 0);
-    return left_ < Kept(time) ? 0 : Lasting(left_, time, 1);
+    const nanoseconds need = TandemPolicy::Need(snapshot_, time);
+    if (beside_) return Lasting(left_ - need, time, 0);
+    return left_ < need ? 0 : Lasting(left_, time, 1);
   }
-
-  [[nodiscard]] nanoseconds Kept(nanoseconds time) const { return TandemPolicy::Kept(snapshot_, quota_, time); }
 
   [[nodiscard]] int Lasting(nanoseconds spare, nanoseconds time, int least) const {
     if (time <= nanoseconds(0)) return std::max(least, 1);
@@ -65,8 +63,8 @@ class Pacer {
     const nanoseconds look = TandemPolicy::kRunningLook;
     const int all = threads * trainers_;
     const nanoseconds then = std::max(until_refill_ - look, nanoseconds(0));
-    if (left_ - all * look >= Kept(then)) return look;
-    const nanoseconds spare = left_ - Kept(until_refill_);
+    if (left_ - all * look >= TandemPolicy::Need(snapshot_, then)) return look;
+    const nanoseconds spare = left_ - TandemPolicy::Need(snapshot_, until_refill_);
     return std::clamp<nanoseconds>(spare / all, TandemPolicy::kShortestLook, look);
   }
 
@@ -81,7 +79,6 @@ class Pacer {
   }
 
   const ColocationSnapshot& snapshot_;
-  const QuotaView& quota_;
   const nanoseconds until_refill_;
   const nanoseconds left_;
   const int trainers_;
@@ -106,11 +103,6 @@ nanoseconds TandemPolicy::Need(const ColocationSnapshot& snapshot, nanoseconds t
     need = std::min(at_most, known + mean + kDeviations * deviation);
   }
   return nanoseconds(std::llround(need));
-}
-
-nanoseconds TandemPolicy::Kept(const ColocationSnapshot& snapshot, const QuotaView& quota, nanoseconds time) {
-  const nanoseconds bearable = std::min<nanoseconds>(kBearable, quota.quota / 50);
-  return Need(snapshot, std::max(time - bearable, nanoseconds(0)));
 }
 
 bool TandemPolicy::HearsOfRequests(const ColocationSnapshot& snapshot) const {

@@ -17,8 +17,7 @@ namespace tandem {
 // - While requests are under way it stands still, unless what is left lasts for both. Then a request finds as much
 //   as there would be had training not run, but for what could not have been used any more.
 // - Where even one thread is faster than that pace, it runs only while more is left than requests are likely to need
-//   until the next period: as many as may come, as was learnt, and never more than they can use. For those that come
-//   just before the next period nothing is kept: they wait for it.
+//   until the next period: as many as may come, as was learnt, and never more than they can use.
 class TandemPolicy final : public ColocationPolicy {
  public:
   // So many standard deviations more than requests use on average are kept for them, and one request more.
@@ -27,8 +26,6 @@ class TandemPolicy final : public ColocationPolicy {
   // much more, but never more than an eighth of the quota, must be left when training begins again, and half of it
   // while it runs.
   static constexpr std::chrono::microseconds kUncounted{1'000};
-  // So long a request may wait for the next period, or a fiftieth of the quota if that is less.
-  static constexpr std::chrono::microseconds kBearable{2'000};
   // Requests that use less CPU time than this are over before training could be stopped for them.
   static constexpr std::chrono::microseconds kBrief{1'000};
   // How often is looked again, at most, and while training runs.
@@ -46,9 +43,6 @@ class TandemPolicy final : public ColocationPolicy {
 
   // What requests are likely to need in the time that comes, at most.
   [[nodiscard]] static std::chrono::nanoseconds Need(const ColocationSnapshot& snapshot, std::chrono::nanoseconds time);
-  // What of it is kept of a quota for those that may come in the time until the next period.
-  [[nodiscard]] static std::chrono::nanoseconds Kept(const ColocationSnapshot& snapshot, const QuotaView& quota,
-                                                     std::chrono::nanoseconds time);
 };
 
 }  // namespace tandem

@@ -128,12 +128,12 @@ TEST(TandemPolicyProperties, UnderALimitItLooksAgainBeforeTheNextPeriodBeginsAnd
   EXPECT_TRUE(holds);
 }
 
-TEST(TandemPolicyProperties, NobodyTrainsOnWhatIsKeptForRequests) {
+TEST(TandemPolicyProperties, NobodyTrainsOnWhatRequestsAreLikelyToNeed) {
   const auto holds = rc::check("what is kept", [] {
     Seen seen = AnySnapshot(1, 3);
     QuotaView& quota = seen.quotas[static_cast<std::size_t>(AnyOf(0, std::ssize(seen.quotas) - 1))];
-    const nanoseconds kept = TandemPolicy::Kept(seen.snapshot(), quota, quota.until_refill);
-    quota.left = Coin() ? kept - Between(0ns, 100ms) : Between(-1s, 0ns);
+    const nanoseconds need = TandemPolicy::Need(seen.snapshot(), quota.until_refill);
+    quota.left = Coin() ? need - Between(0ns, 100ms) : Between(-1s, 0ns);
     RC_ASSERT(TandemPolicy().Decide(seen.snapshot()).hold.has_value());
   });
   EXPECT_TRUE(holds);
@@ -149,7 +149,7 @@ TEST(TandemPolicyProperties, TrainingCannotUseWhatIsKeptBeforeItIsLookedAgainUnl
     if (!runs) return;
     const QuotaView& quota = seen.quotas[0];
     const nanoseconds used = decision.threads * seen.rest.trainers * decision.look_again;
-    RC_ASSERT(quota.left - used >= TandemPolicy::Kept(seen.snapshot(), quota, quota.until_refill - decision.look_again));
+    RC_ASSERT(quota.left - used >= TandemPolicy::Need(seen.snapshot(), quota.until_refill - decision.look_again));
   });
   EXPECT_TRUE(holds);
 }
