@@ -137,7 +137,7 @@ class Disobedience(ColocationTest):
 
 class KilledAtTheGate(ColocationTest):
     """A trainer that goes while it waits at one of its operators."""
-    HELD = 4168  # Where on the board a trainer says that it waits.
+    HELD = 32840  # Where on the board a trainer says that it waits.
 
     def setUp(self):
         super().setUp()
