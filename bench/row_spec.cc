@@ -16,10 +16,10 @@ struct Unit {
   double factor;  // Of a sample in seconds, bytes or plain numbers.
 };
 
-constexpr Unit kUnits[] = {{"s", 1},     {"ms", 1e3},        {"µs", 1e6},       {"ns", 1e9},    {"KB", 1e-3},
-                           {"MB", 1e-6}, {"MB/s", 1e-6},     {"requests/s", 1}, {"%", 100},     {"×", 1},
-                           {"cores", 1}, {"connections", 1}, {"requests", 1},   {"steps/s", 1}, {"policies", 1},
-                           {"layers", 1}};
+constexpr Unit kUnits[] = {{"s", 1},        {"ms", 1e3},    {"µs", 1e6},     {"ns", 1e9},
+                           {"KB", 1e-3},    {"MB", 1e-6},   {"MB/s", 1e-6},  {"requests/s", 1},
+                           {"%", 100},      {"×", 1},       {"cores", 1},    {"connections", 1},
+                           {"requests", 1}, {"steps/s", 1}, {"policies", 1}, {"layers", 1}};
 
 constexpr double kMostGoal = 1e15;
 

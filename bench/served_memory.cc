@@ -55,10 +55,9 @@ Result<double> ProportionalBytes(pid_t pid) {
 Result<double> RunOf(BenchContext& context, const fs::path& file) {
   TANDEM_ASSIGN(auto environment, SharedEnvironment(context));
   const auto runs = std::make_shared<RunBytes>();
-  TANDEM_ASSIGN(const auto session, CreateSession(std::move(environment), {.name = "measured",
-                                                                           .model = file,
-                                                                           .root = file.parent_path(),
-                                                                           .run_bytes = runs}));
+  TANDEM_ASSIGN(const auto session,
+                CreateSession(std::move(environment),
+                              {.name = "measured", .model = file, .root = file.parent_path(), .run_bytes = runs}));
   TANDEM_ASSIGN(const auto inputs, loadgen::RandomInputs(session->signature(), {.seed = 1}));
   std::vector<std::string> outputs;
   for (const TensorSpec& output : session->signature().outputs) outputs.push_back(output.name);
@@ -118,11 +117,10 @@ Result<double> Overhead(BenchContext& context, const Model& model, int port) {
   TANDEM_ASSIGN(const auto bare,
                 BareSession::Load(std::move(environment), model.file, BareThreads::kShared, context.threads));
   TANDEM_ASSIGN(auto inputs, loadgen::RandomInputs(bare->signature(), {.seed = 1}));
-  TANDEM_ASSIGN(const auto request, loadgen::BuildInferRequest({.port = port,
-                                                                .model = model.name,
-                                                                .form = loadgen::InferForm::kBinary,
-                                                                .binary_output = true},
-                                                               inputs));
+  TANDEM_ASSIGN(
+      const auto request,
+      loadgen::BuildInferRequest(
+          {.port = port, .model = model.name, .form = loadgen::InferForm::kBinary, .binary_output = true}, inputs));
   TANDEM_TRY(bare->SetInputs(std::move(inputs)));
   TANDEM_ASSIGN(const auto alone, TimeRuns(*bare, context.pace.warmup, context.pace.window));
   TANDEM_ASSIGN(const auto served, HttpWindow(context.pace, port, request, /*users=*/1));
@@ -147,12 +145,11 @@ Result<SeriesMap> ServedMemory::Run(BenchContext& context, const std::set<std::s
     series["memory.empty"].samples.push_back(bytes);
   }
   context.say(Format("starting a server with {} models", models.size()));
-  TANDEM_ASSIGN(const auto server,
-                ServerProcess::Start({.program = context.program,
-                                      .repository = repository,
-                                      .flags = {"--threads", std::to_string(context.threads)},
-                                      .groups = {}},
-                                     kPatience));
+  TANDEM_ASSIGN(const auto server, ServerProcess::Start({.program = context.program,
+                                                         .repository = repository,
+                                                         .flags = {"--threads", std::to_string(context.threads)},
+                                                         .groups = {}},
+                                                        kPatience));
   series["load"].samples.push_back(Seconds(server->start_to_ready()));
   for (int round = 0; round < context.pace.rounds; ++round) {
     for (const Model& model : models) {

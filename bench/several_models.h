@@ -10,8 +10,8 @@ namespace tandem::bench {
 // Kind "several_models": models with SLOs and rates of their own beside several trainers, on one server under "policy".
 // Fields "models" (objects with "model" and "load": the share of the machine that its requests take alone, by which its
 // rate is chosen once), "trains" (objects with "network" and "batch", a job each) and "slo_times". In every round the
-// models are asked all at once, each by a Poisson process: a quarter of a window of the pace alone without SLOs, where a
-// model's p99 times "slo_times" gives its SLO; a quarter alone with them; a whole window with them beside the jobs.
+// models are asked all at once, each by a Poisson process: a quarter of a window of the pace alone without SLOs, where
+// a model's p99 times "slo_times" gives its SLO; a quarter alone with them; a whole window with them beside the jobs.
 // Series:
 //   attainment, attainment_alone               share of all requests answered within their SLO; late, refused and
 //                                              failed ones are not

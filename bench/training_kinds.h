@@ -40,8 +40,8 @@ namespace tandem::bench {
 
 // Kind "training_depth": the deepest of residual networks that trains within "memory_mib", by a control group, when
 // everything is held that gradients need, and with `memory: fit`. From "first" to "last" layers, "apart" layers from
-// one to the next (He's for small pictures: six to a set of blocks and two more), "batch" examples, "steps" steps each, of
-// which the first two are not measured. Series: held, fitted, any (layers: of the deepest that trains; fitted within
+// one to the next (He's for small pictures: six to a set of blocks and two more), "batch" examples, "steps" steps each,
+// of which the first two are not measured. Series: held, fitted, any (layers: of the deepest that trains; fitted within
 // 25 % of the time of a step that holds everything, without a bound; any at whatever time), deeper, deepest (fitted and
 // any, as shares of held), slowdown (of `fitted`), predicted (what was told of that before), plan (seconds that it took
 // to find the plan).

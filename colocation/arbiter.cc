@@ -284,8 +284,7 @@ std::optional<ColocationSnapshot> Arbiter::Look() {
     hears_of_requests_.store(false);
     hears_of_models_.store(0);
     SetHold(std::nullopt, std::nullopt,
-            {.requests = requests_.pending(), .trainers = {}, .quotas = {}, .learning = false},
-            clock_.Now());
+            {.requests = requests_.pending(), .trainers = {}, .quotas = {}, .learning = false}, clock_.Now());
     return std::nullopt;
   }
   const auto trainers = static_cast<int>(

@@ -111,7 +111,7 @@ class TurnBook {
     std::chrono::nanoseconds waited{0};
     std::optional<std::int64_t> first_done;  // As it first told, and what it had run by then.
     std::chrono::nanoseconds first_ran{0};
-    std::int64_t done = 0;                  // As it told last, and what it had run when that was new.
+    std::int64_t done = 0;  // As it told last, and what it had run when that was new.
     std::chrono::nanoseconds done_ran{0};
     std::int64_t total = 0;
 

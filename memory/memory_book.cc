@@ -166,12 +166,13 @@ Status MemoryBook::CheckEverFits(const SessionNeed& need) const {
     TANDEM_TRY(empty.Have(id, place->need));
   }
   if (empty.FindLane(Shaped(MemoryKind::kJob, need)).fit != LaneFit::kQueue) return {};
-  return Fail(ErrorCode::kTooLarge,
-              "the job {}; of the memory budget of {} ({}) the server itself needs {}, so {} is the most that a job "
-              "can have. A smaller batch needs less, and so does memory: fit; /memory says how much the job may have at "
-              "most",
-              NeedWords(need), ByteText(budget_.bytes), BudgetWords(budget_), ByteText(empty.use().total()),
-              ByteText(empty.free()));
+  return Fail(
+      ErrorCode::kTooLarge,
+      "the job {}; of the memory budget of {} ({}) the server itself needs {}, so {} is the most that a job "
+      "can have. A smaller batch needs less, and so does memory: fit; /memory says how much the job may have at "
+      "most",
+      NeedWords(need), ByteText(budget_.bytes), BudgetWords(budget_), ByteText(empty.use().total()),
+      ByteText(empty.free()));
 }
 
 std::string MemoryBook::WhyWaiting(SessionId session, Detail detail) const {

@@ -95,8 +95,7 @@ std::string CpuModel(const fs::path& root) {
     const std::size_t value = line.find_first_not_of(" \t", line.find(':') + 1);
     if (line.find(':') == std::string::npos || value == std::string::npos) continue;
     std::string model = line.substr(value, kLongest);
-    std::ranges::replace_if(
-        model, [](unsigned char c) { return c < ' ' || c > '~'; }, '?');
+    std::ranges::replace_if(model, [](unsigned char c) { return c < ' ' || c > '~'; }, '?');
     return model;
   }
   return "unknown";

@@ -31,9 +31,9 @@ struct FitEstimate {
 // What is expected of a job.
 struct MemoryEstimate {
   PersistentBytes persistent;
-  std::uint64_t ephemeral = 0;  // The most that a step needs beside that: activations, gradients, workspaces.
-  std::string peak;             // The operator at which that is.
-  std::int64_t batch = 0;       // Examples at a time.
+  std::uint64_t ephemeral = 0;     // The most that a step needs beside that: activations, gradients, workspaces.
+  std::string peak;                // The operator at which that is.
+  std::int64_t batch = 0;          // Examples at a time.
   std::optional<FitEstimate> fit;  // Of a job that is to fit: what `ephemeral` came from.
 
   friend bool operator==(const MemoryEstimate&, const MemoryEstimate&) = default;

@@ -166,7 +166,7 @@ struct Reader {
     }
   }
   template <typename Enum>
-  requires std::is_enum_v<Enum>
+    requires std::is_enum_v<Enum>
   void operator()(const char* name, Enum& value) const {
     if (!Has(name, object[name].isString())) return;
     if constexpr (std::is_same_v<Enum, TrainerOutcome>) {

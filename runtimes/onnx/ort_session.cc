@@ -44,9 +44,9 @@ OnnxSession::OnnxSession(std::shared_ptr<const OrtEnvironment> environment, cons
       name_(spec.name),
       run_bytes_(spec.run_bytes),
       loaded_(std::move(loaded)),
-      results_keep_(std::make_shared<const std::pair<std::shared_ptr<const OrtEnvironment>,
-                                                     std::shared_ptr<const PreparedModel>>>(environment_,
-                                                                                            loaded_.prepared)),
+      results_keep_(std::make_shared<
+                    const std::pair<std::shared_ptr<const OrtEnvironment>, std::shared_ptr<const PreparedModel>>>(
+          environment_, loaded_.prepared)),
       cpu_(std::move(cpu)),
       signature_(signature.signature),
       plans_(signature_.outputs.size()) {

@@ -21,10 +21,18 @@ struct Packing {
   std::size_t last;
 };
 constexpr Packing kPackings[] = {
-    {"Attention", 1, 1},       {"DynamicQuantizeLSTM", 1, 2}, {"DynamicQuantizeMatMul", 1, 1},
-    {"FusedGemm", 1, 1},       {"FusedMatMul", 1, 1},         {"GRU", 1, 2},
-    {"Gemm", 1, 1},            {"LSTM", 1, 2},                {"MatMul", 1, 1},
-    {"MatMulInteger", 1, 1},   {"QAttention", 1, 1},          {"QGemm", 3, 3},
+    {"Attention", 1, 1},
+    {"DynamicQuantizeLSTM", 1, 2},
+    {"DynamicQuantizeMatMul", 1, 1},
+    {"FusedGemm", 1, 1},
+    {"FusedMatMul", 1, 1},
+    {"GRU", 1, 2},
+    {"Gemm", 1, 1},
+    {"LSTM", 1, 2},
+    {"MatMul", 1, 1},
+    {"MatMulInteger", 1, 1},
+    {"QAttention", 1, 1},
+    {"QGemm", 3, 3},
     {"QLinearMatMul", 3, 3},
 };
 

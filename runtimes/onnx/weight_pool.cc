@@ -36,8 +36,7 @@ std::vector<std::shared_ptr<const SharedWeight>> WeightPool::Share(
   std::erase_if(known_, [](const auto& known) { return known.second.expired(); });
   for (std::shared_ptr<const SharedWeight>& weight : weights) {
     const std::span<const std::byte> bytes = weight->bytes();
-    const std::size_t hash =
-        std::hash<std::string_view>{}({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    const std::size_t hash = std::hash<std::string_view>{}({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     std::shared_ptr<const SharedWeight> same;
     const auto [begin, end] = known_.equal_range(hash);
     for (auto it = begin; it != end && same == nullptr; ++it) {

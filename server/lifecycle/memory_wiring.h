@@ -24,7 +24,8 @@ struct MemoryParts {
 // which the log then says.
 [[nodiscard]] Result<MemoryParts> SetUpMemory(ServeOptions& options);
 
-// Counts versions that are loaded, with what their runs turn out to take, and says in the log when there is no room for one.
+// Counts versions that are loaded, with what their runs turn out to take, and says in the log when there is no room for
+// one.
 [[nodiscard]] repository::MemoryCounter CountVersions(std::shared_ptr<MemoryAccount> account);
 
 }  // namespace tandem

@@ -38,7 +38,7 @@ struct ServeOptions {
   int threads = 0;  // 0: the cores this process may use.
   bool spin = false;
   bool pin_threads = true;  // Where runs may have a thread for each core.
-  int workers = 0;  // 0: one for each thread, and a run has one thread or all of them.
+  int workers = 0;          // 0: one for each thread, and a run has one thread or all of them.
   std::uint64_t max_activation_bytes = 0;
 
   bool allow_training = true;

@@ -26,7 +26,7 @@ ClientMetric OfJob(const JobTotals& job) {
 }
 
 MetricFamily JobCounter(const char* name, const char* help, const std::vector<JobTotals>& jobs,
-                        std::int64_t JobTotals::*value) {
+                        std::int64_t JobTotals::* value) {
   MetricFamily family{name, help, MetricType::Counter, {}};
   for (const JobTotals& job : jobs) {
     ClientMetric metric = OfJob(job);

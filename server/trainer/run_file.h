@@ -17,10 +17,10 @@ struct TrainerRun {
   std::filesystem::path folder;     // Of the job.
   std::filesystem::path data_root;  // Empty: it can read no data.
   int threads = 1;
-  std::int64_t number = 0;     // Of the job; the model that it writes says so.
+  std::int64_t number = 0;             // Of the job; the model that it writes says so.
   std::optional<std::uint64_t> limit;  // Bytes that the trainer is held to in place of the job's own memory.
-  bool measure_only = false;   // Evaluates the model as it is, tells it as the baseline, and writes nothing.
-  bool estimate_only = false;  // Tells what the job would take of memory, and does nothing else.
+  bool measure_only = false;           // Evaluates the model as it is, tells it as the baseline, and writes nothing.
+  bool estimate_only = false;          // Tells what the job would take of memory, and does nothing else.
 
   friend bool operator==(const TrainerRun&, const TrainerRun&) = default;
 };

@@ -109,8 +109,9 @@ void TrainerLog::OnEstimate(const MemoryEstimate& estimate) {
   Write(Format("memory as estimated: {} bytes as long as it runs, and {} more in a step, the most of it at {}",
                estimate.persistent.total(), estimate.ephemeral, estimate.peak));
   if (!estimate.fit) return;
-  Write(Format("fitted: {} bytes would be held if nothing was computed again, {} at least; a step takes {:.1f} % longer",
-               estimate.fit->kept, estimate.fit->least, 100 * estimate.fit->slowdown));
+  Write(
+      Format("fitted: {} bytes would be held if nothing was computed again, {} at least; a step takes {:.1f} % longer",
+             estimate.fit->kept, estimate.fit->least, 100 * estimate.fit->slowdown));
 }
 
 void TrainerLog::OnNoEstimate(const Error& why) {

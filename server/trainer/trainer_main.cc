@@ -77,7 +77,7 @@ Result<Orders> TakeOrders() {
 
 // The lane that the server gave it, if it did.
 Status TakeLane(LaneGrant& grant) {
-  struct stat status {};
+  struct stat status{};
   if (::fstat(kTrainerLaneFd, &status) != 0 || !S_ISREG(status.st_mode)) return {};
   const Status given = training::GiveLane(kTrainerLaneFd, grant);
   // Where tensors have no memory of their own they need no lane.
@@ -131,7 +131,8 @@ Result<EndEvent> Train(const TrainerRun& run, const Orders& orders, const Told& 
   TANDEM_TRY(TakeLane(gate));
   const training::TrainerPaths paths{
       .model = run.model, .folder = run.folder, .data_root = run.data_root, .job = run.number};
-  TANDEM_ASSIGN(const auto trainer, training::Trainer::Prepare(run.job, paths, gate, told.log, RealClock::Instance(), plan));
+  TANDEM_ASSIGN(const auto trainer,
+                training::Trainer::Prepare(run.job, paths, gate, told.log, RealClock::Instance(), plan));
   training::TrainingEnd end = training::TrainingEnd::kFinished;
   if (run.measure_only) {
     TANDEM_TRY(trainer->Measure());

@@ -60,10 +60,10 @@ std::ostream& operator<<(std::ostream& out, const Ask& ask) {
 }
 
 rc::Gen<std::vector<TimedModel>> Models() {
-  const auto model = rc::gen::build<TimedModel>(
-      rc::gen::set(&TimedModel::base, rc::gen::inRange(10, 60'000)),
-      rc::gen::set(&TimedModel::each, rc::gen::inRange(0, 5'000)),
-      rc::gen::set(&TimedModel::weight, rc::gen::inRange(1, 5)), rc::gen::set(&TimedModel::dynamic));
+  const auto model = rc::gen::build<TimedModel>(rc::gen::set(&TimedModel::base, rc::gen::inRange(10, 60'000)),
+                                                rc::gen::set(&TimedModel::each, rc::gen::inRange(0, 5'000)),
+                                                rc::gen::set(&TimedModel::weight, rc::gen::inRange(1, 5)),
+                                                rc::gen::set(&TimedModel::dynamic));
   return rc::gen::resize(3, rc::gen::nonEmpty(rc::gen::container<std::vector<TimedModel>>(model)));
 }
 

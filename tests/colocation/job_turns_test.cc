@@ -30,11 +30,11 @@ struct Scene {
   std::atomic<int> inside{0};    // In an iteration.
   std::atomic<int> overlaps{0};  // So often one began where another was.
   std::array<std::atomic<int>, 8> iterations{};
-  std::array<std::atomic<bool>, 8> stuck{};  // To stay in its iteration.
-  std::array<std::atomic<bool>, 8> stays{};  // It does.
-  std::array<std::atomic<bool>, 8> ended{};  // It was told to begin none any more.
-  std::array<std::atomic<bool>, 8> wrote{};  // Its number to its lane.
-  std::array<std::atomic<bool>, 8> found_others{};  // A number that another has written there.
+  std::array<std::atomic<bool>, 8> stuck{};          // To stay in its iteration.
+  std::array<std::atomic<bool>, 8> stays{};          // It does.
+  std::array<std::atomic<bool>, 8> ended{};          // It was told to begin none any more.
+  std::array<std::atomic<bool>, 8> wrote{};          // Its number to its lane.
+  std::array<std::atomic<bool>, 8> found_others{};   // A number that another has written there.
   std::array<std::atomic<std::uint64_t>, 8> asks{};  // For so long a lane; 0: not.
   std::array<std::atomic<std::uint64_t>, 8> given{};
 };
@@ -117,16 +117,15 @@ class JobTurnsTest : public testing::Test {
     trainer.pid = ::fork();
     if (trainer.pid == 0) Train(*scene_, number, trainer.board->fd(), trainer.bell, place.pages);
     trainer.pidfd = static_cast<int>(::syscall(SYS_pidfd_open, trainer.pid, 0));
-    trainer.lease = turns_->Admit(
-        {.job = {.session = SessionId{number},
-                 .lane = place.lane.value_or(LaneId{number}),
-                 .order = number,
-                 .priority = priority},
-         .board = trainer.board.get(),
-         .bell = trainer.bell,
-         .pidfd = trainer.pidfd,
-         .owner = place.owner,
-         .grow = place.grow});
+    trainer.lease = turns_->Admit({.job = {.session = SessionId{number},
+                                           .lane = place.lane.value_or(LaneId{number}),
+                                           .order = number,
+                                           .priority = priority},
+                                   .board = trainer.board.get(),
+                                   .bell = trainer.bell,
+                                   .pidfd = trainer.pidfd,
+                                   .owner = place.owner,
+                                   .grow = place.grow});
     return trainer;
   }
   int Done(std::size_t number) { return scene_->iterations[number].load(); }
@@ -352,7 +351,7 @@ TEST_F(JobTurnsTest, NobodyFindsInALaneWhatAJobOfAnotherOwnerHasLeft) {
 TEST_F(JobTurnsTest, ALaneThatIsToBeShorterIsCutAtABoundaryOfOneWhoIsThereAlone) {
   const int pages = turns_->OpenLane(kLane).value();
   const auto length = [pages] {
-    struct stat status {};
+    struct stat status{};
     return ::fstat(pages, &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
   };
   Start(1, 0, {.lane = kLane, .pages = pages, .owner = "a"});

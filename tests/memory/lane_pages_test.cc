@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint64_t kLength = 64 << 10;
 
 std::uint64_t PagesHeld(int fd) {
-  struct stat status {};
+  struct stat status{};
   EXPECT_EQ(::fstat(fd, &status), 0);
   return static_cast<std::uint64_t>(status.st_blocks) * 512;
 }

@@ -73,8 +73,7 @@ TEST_P(LightModelTest, ComputesWhatOnnxsReferenceComputed) {
 }
 
 TEST_P(LightModelTest, ComputesTheSameWithWeightsThatAreShared) {
-  ComputesAsExpected(
-      {.name = GetParam(), .model = ModelOf(GetParam()), .root = kFolder, .scratch = folder_.path()});
+  ComputesAsExpected({.name = GetParam(), .model = ModelOf(GetParam()), .root = kFolder, .scratch = folder_.path()});
 }
 
 INSTANTIATE_TEST_SUITE_P(LibonnxTestdata, LightModelTest, ::testing::Values("squeezenet", "shufflenet", "resnet50"),

@@ -48,8 +48,9 @@ Result<BatchBuffer> BatchBuffer::Make(const Column& column, std::size_t rows, co
   try {
     return BatchBuffer(AlignedBuffer(rows * column.row_bytes), column.row_bytes, rows);
   } catch (const std::bad_alloc&) {
-    return Fail(ErrorCode::kTooLarge, "out of memory: there is no room for a batch of {} examples of '{}', {} bytes each",
-                rows, column.name, column.row_bytes);
+    return Fail(ErrorCode::kTooLarge,
+                "out of memory: there is no room for a batch of {} examples of '{}', {} bytes each", rows, column.name,
+                column.row_bytes);
   }
 }
 

@@ -110,8 +110,8 @@ Result<FittedJob> Fitted(const TrainingJob& job, FitStudy& study, MemoryEstimate
   TANDEM_ASSIGN(FittedStep step, study.Fit(bound));
   if (step.peak > bound) {
     return Fail(ErrorCode::kTooLarge,
-                "/memory is {} bytes, of which a step may take {}; with memory: fit it takes {} at least",
-                *job.memory, bound, step.least);
+                "/memory is {} bytes, of which a step may take {}; with memory: fit it takes {} at least", *job.memory,
+                bound, step.least);
   }
   estimate.ephemeral = step.peak;
   estimate.fit = FitEstimate{.kept = step.kept, .least = step.least, .slowdown = step.slowdown};

@@ -88,7 +88,7 @@ class Recomputer final : public RunWatcher, public SavedTensorKeeper {
   RunMode mode_;
   std::shared_ptr<Recording> recording_;  // With what autograd has of it.
   std::size_t step_ = 0;
-  std::size_t saved_ = 0;                                       // Tensors of the step so far.
+  std::size_t saved_ = 0;                                        // Tensors of the step so far.
   std::vector<std::pair<int, const c10::StorageImpl*>> inputs_;  // Of the step: their slots, and where they lie.
 };
 

@@ -27,8 +27,7 @@ Trainer::Trainer(const TrainingJob& job, TrainerPaths paths, OpGate& gate, Train
 Trainer::~Trainer() = default;
 
 Result<std::unique_ptr<Trainer>> Trainer::Prepare(const TrainingJob& job, TrainerPaths paths, OpGate& gate,
-                                                  TrainerListener& listener, const Clock& clock,
-                                                  const FitPlan& plan) {
+                                                  TrainerListener& listener, const Clock& clock, const FitPlan& plan) {
   std::unique_ptr<Trainer> trainer(new Trainer(job, std::move(paths), gate, listener, clock));
   TANDEM_ASSIGN(trainer->learner_, Learner::Load(job, trainer->paths_.model, gate));
   trainer->learner_->Follow(plan);

@@ -96,7 +96,8 @@ onnx::ModelProto ResidualNetwork(int blocks) {
   ModelBuilder builder;
   const auto convolution = [&](const std::string& name, const std::string& in, std::int64_t channels) {
     builder.Weight(name + ".w", at::randn({kChannels, channels, 3, 3}, random) / 8);
-    for (const char* part : {".scale", ".bias", ".mean"}) builder.Weight(name + part, at::randn({kChannels}, random) / 8);
+    for (const char* part : {".scale", ".bias", ".mean"})
+      builder.Weight(name + part, at::randn({kChannels}, random) / 8);
     builder.Weight(name + ".var", at::rand({kChannels}, random) + 0.5);
     const std::string raw = name + ".raw";
     builder.Node("Conv", {in.c_str(), (name + ".w").c_str()}, {raw.c_str()}).With("pads", {1, 1, 1, 1});

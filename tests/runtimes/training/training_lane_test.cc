@@ -39,7 +39,7 @@ struct Lane final : LaneGrant {
     EXPECT_EQ(::ftruncate(fd, static_cast<off_t>(to)), 0);
   }
   [[nodiscard]] std::uint64_t held() const {
-    struct stat status {};
+    struct stat status{};
     ::fstat(fd, &status);
     return static_cast<std::uint64_t>(status.st_blocks) * 512;
   }

@@ -43,11 +43,12 @@ TEST(TrainJobFlags, EveryFlagHasItsPlace) {
                                      .fit = "1GiB",
                                      .priority = -5,
                                      .deterministic = true});
-  EXPECT_EQ(sent,
-            R"({"batch_size":8,"data":{"path":"d.csv","target":"label"},"deterministic":true,)"
-            R"("evaluation":{"split":0.5},"loss":{"kind":"mse"},"memory":{"fit":"1GiB"},"model":{"name":"digits","version":"2"},"name":"try",)"
-            R"("optimizer":{"kind":"sgd","lr":0.25},"priority":-5,"publish":"if_better","seed":18446744073709551615,)"
-            R"("steps":100})");
+  EXPECT_EQ(
+      sent,
+      R"({"batch_size":8,"data":{"path":"d.csv","target":"label"},"deterministic":true,)"
+      R"("evaluation":{"split":0.5},"loss":{"kind":"mse"},"memory":{"fit":"1GiB"},"model":{"name":"digits","version":"2"},"name":"try",)"
+      R"("optimizer":{"kind":"sgd","lr":0.25},"priority":-5,"publish":"if_better","seed":18446744073709551615,)"
+      R"("steps":100})");
   const auto read = ParseTrainingJob(sent);
   EXPECT_TRUE(read) << (read ? "" : read.error().ToError().message);
 }
