@@ -146,7 +146,7 @@ TEST(JobPolicy, EveryLaneIsToldOnceAndNothingRunsThatCannot) {
       std::size_t told = 0;
       bool any_runs = false;
       for (const JobTurn& turn : turns) {
-        RC_ASSERT(told == 0 || turns[told - 1].lane < turn.lane);
+        RC_ASSERT((told == 0 || turns[told - 1].lane < turn.lane));  // It would look at both sides.
         ++told;
         if (!turn.session) continue;
         any_runs = true;
