@@ -9,25 +9,13 @@
 
 #include "colocation/batch_policy.h"
 #include "colocation/work_forecast.h"
+#include "tests/fakes/any_value.h"
 
 namespace tandem {
 namespace {
 
 using namespace std::chrono_literals;
 using std::chrono::nanoseconds;
-
-// Both included, and from all of the range in the first case as in the last.
-std::int64_t AnyOf(std::int64_t low, std::int64_t high) {
-  return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange<std::int64_t>(low, high + 1));
-}
-
-nanoseconds Between(nanoseconds low, nanoseconds high) {
-  return nanoseconds(AnyOf(low.count(), high.count()));
-}
-
-bool Coin() {
-  return *rc::gen::arbitrary<bool>();
-}
 
 struct Waiting {
   BatchSettings settings;
