@@ -153,8 +153,8 @@ void Dispatcher::CountEnd(const FlowRun& run, std::chrono::nanoseconds took) {
   } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch)
   }
   if (!queue_.Waits(run.id)) shares_.Forget(run.id);
-  const RequestQueue& queue = queue_;
-  shares_.Fade(took, [&queue](const FlowId& flow) { return queue.Waits(flow); });
+  const RequestQueue* const queue = &queue_;
+  shares_.Fade(took, [queue](const FlowId& flow) { return queue->Waits(flow); });
 }
 
 Dispatcher::Step Dispatcher::Choose(const Servable& servable, const Flow* flow, MonotonicTime now) {

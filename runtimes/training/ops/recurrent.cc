@@ -49,7 +49,7 @@ Sequence ReadSequence(const RecurrentForm& form, std::span<const at::Tensor> in)
              .peephole = Optional(in, 7)};
   const auto directions = static_cast<std::int64_t>(form.directions);
   const std::int64_t rows = form.gates * form.hidden;
-  const auto check = [](const at::Tensor& tensor, std::vector<std::int64_t> shape, std::string_view name) {
+  const auto check = [](const at::Tensor& tensor, const std::vector<std::int64_t>& shape, std::string_view name) {
     Require(!tensor.defined() || tensor.sizes() == at::IntArrayRef(shape),
             "{} does not have the shape that the others ask for", name);
   };
