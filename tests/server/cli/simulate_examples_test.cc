@@ -75,18 +75,21 @@ struct Missed {
   std::string_view metric;
 };
 constexpr Missed kMissed[] = {
-    {"load 0.3, none", kP99},
-    {"load 0.3, none", kTraining},
-    {"load 0.3, partition", kP99},
+    {"load 0.3, tandem", kP99},
+    {"load 0.3, idle", kP99},
+    {"load 0.3, nice", kP99},
+    {"load 0.3, pause", kP99},
+    {"load 0.3, pause", kTraining},
+    {"load 0.3, time_slice", kP99},
+    {"load 0.3, time_slice", kTraining},
+    {"load 0.3, op_gate", kP99},
+    {"load 0.3, op_gate", kTraining},
     {"load 0.5, none", kP99},
     {"load 0.5, none", kTraining},
     {"load 0.5, nice", kTraining},
     {"load 0.5, idle", kP99},
     {"load 0.5, pause", kP99},
     {"load 0.5, partition", kP99},
-    {"load 0.3, quota of 1 core, none", kP99},
-    {"load 0.3, quota of 1 core, partition", kP99},
-    {"load 0.3, quota of 1 core, partition", kTraining},
     {"load 0.6, quota of 1 core, none", kP99},
     {"load 0.6, quota of 1 core, idle", kP99},
     {"load 0.6, quota of 1 core, partition", kP99},
@@ -121,20 +124,22 @@ TEST(SimulateExamples, TheBenchmarkIsPredictedWhereTheDocumentationSaysSo) {
     ++compared;
     EXPECT_NEAR(found->second / row["value"].asDouble(), 1, 0.15) << cell << ": " << metric;
   }
-  EXPECT_GE(compared, 24) << "half of the table";
+  EXPECT_GE(compared, 38) << "of 56: what is exempt is in the list above";
 }
 
-// Whatever the figures are: which policy is for what.
-TEST(SimulateExamples, UnderAQuotaOnlyTandemAndPausingKeepTheLatency) {
+// Whatever the figures are: which policy is for what. One that stands still for every request comes near.
+TEST(SimulateExamples, UnderAQuotaOnlyTandemKeepsTheLatency) {
   const SimulationFile file = Example("squeezenet_cpu.json");
   const CaseOutcome outcome = SimulateCase(file.cases.at(2), *PoliciesByName({}));
   const double alone = Ms(outcome.alone.models[0].p99);
   for (const PolicyOutcome& under : outcome.policies) {
     const double ratio = Ms(under.result.models[0].p99) / alone;
-    if (under.policy == "tandem" || under.policy == "pause") {
-      EXPECT_LT(ratio, 1.15) << under.policy;
+    if (under.policy == "tandem") {
+      EXPECT_LT(ratio, 1.15);
+    } else if (under.policy == "pause") {
+      EXPECT_LT(ratio, 1.5);
     } else {
-      EXPECT_GT(ratio, 1.3) << under.policy;
+      EXPECT_GT(ratio, 2) << under.policy;
     }
   }
 }
