@@ -275,7 +275,6 @@ void JobTurns::Hear(std::optional<MonotonicTime> until) {
     const auto taker = takers_.find(SessionId{what & ~kEnded});
     // The event may be of the trainer before, of the same job.
     if (taker == takers_.end() || !HasEnded(taker->second.who.pidfd)) continue;
-    (void)::epoll_ctl(epoll_, EPOLL_CTL_DEL, taker->second.who.pidfd, nullptr);
     taker->second.ended = true;
     const MonotonicTime now = clock_.Now();
     book_.Saw(taker->first, false, true, now);
